@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "support/options.hpp"
+#include "support/progress.hpp"
+#include "support/results.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace chime_bench {
+
+[[nodiscard]] std::vector<contender_facts> all_contenders();
+[[nodiscard]] std::vector<workload_facts> all_workloads();
+
+/// Called around every run, with what it is.
+struct run_observer {
+    std::function<void(const std::string&)> before;
+    std::function<void()> after;
+};
+
+/// Hands Google Benchmark the chosen workloads × contenders × sizes; the number of runs that makes.
+/// A benchmark is called "workload/contender/n". The observer must outlive the runs.
+std::size_t register_benchmarks(const options& options, const run_observer& observer);
+
+}  // namespace chime_bench

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "support/contender.hpp"
+#include "support/plan.hpp"
+#include "support/virtual_time.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace chime_bench {
+
+/// How often each thing happened to the timers of a run.
+struct tally {
+    std::uint64_t armed = 0;
+    std::uint64_t cancelled = 0;
+    std::uint64_t postponed = 0;
+    std::uint64_t fired = 0;
+    std::uint64_t pending = 0;
+
+    friend bool operator==(const tally&, const tally&) = default;
+};
+
+inline std::string describe(const tally& it) {
+    return "armed " + std::to_string(it.armed) + ", cancelled " + std::to_string(it.cancelled) + ", postponed " +
+           std::to_string(it.postponed) + ", fired " + std::to_string(it.fired) + ", pending " +
+           std::to_string(it.pending);
+}
+
+/// The frame of the workloads that keep N timers pending and touch one at random per operation.
+///
+/// The contender is filled and then warmed up with N operations, so that those who put off their clean-up are
+/// measured with as much garbage as they live with. The loop turns once per 64 operations, and time moves at
+/// a fixed 100 ns per operation: all contenders fire the same timers at the same point of the sequence, whatever
+/// their speed, and a fast one is not spared the firing.
+///
+/// Operation is what differs: `initial` and `delays` (delay_range), and apply(contender, slot, delay, tally&).
+template <class Operation>
+class steady_load {
+ public:
+    /// As many as a sweep of garbage that comes once in N operations needs to be paid for fairly; at ten million that
+    /// would take too long.
+    static std::uint64_t operations(std::size_t timers) { return timers > 1'000'000 ? 2'000'000 : 1'000'000; }
+
+    template <contender Contender>
+    static outcome run(const plan& plan) {
+        virtual_time time;
+        firing_log log(1024);
+        Contender contender(plan.timers, log);
+        sequence sequence(plan.seed);
+        tally counts;
+
+        for (std::size_t slot = 0; slot < plan.timers; ++slot) {
+            if (slot % operations_per_turn == 0 && interrupted.load(std::memory_order_relaxed)) break;
+            contender.arm(static_cast<slot_index>(slot), Operation::initial.at(sequence.next().delay_fraction));
+        }
+        counts.armed = plan.timers;
+        const std::uint64_t warm_up = rounded_to_turns(plan.timers);
+        operate(contender, sequence, time, plan.timers, warm_up, counts);
+
+        const std::int64_t start_ns = processor_time_ns();
+        operate(contender, sequence, time, plan.timers, plan.operations, counts);
+        const std::int64_t stop_ns = processor_time_ns();
+
+        if (interrupted) return {0, interrupted_error};
+        contender.turn();
+        counts.fired = log.fired();
+        counts.pending = count_pending(contender, plan.timers);
+        return {stop_ns - start_ns, complaint(contender, plan, counts)};
+    }
+
+ private:
+    static constexpr std::uint64_t operations_per_turn = 64;
+    static constexpr std::chrono::nanoseconds time_per_turn{operations_per_turn * 100};
+
+    static std::uint64_t rounded_to_turns(std::uint64_t operations) {
+        return operations / operations_per_turn * operations_per_turn;
+    }
+
+    template <class Contender>
+    static void operate(Contender& contender, sequence& sequence, virtual_time& time, std::size_t timers,
+                        std::uint64_t operations, tally& counts) {
+        for (std::uint64_t done = 0; done < operations; done += operations_per_turn) {
+            for (std::uint64_t i = 0; i < operations_per_turn; ++i) {
+                const auto draw = sequence.next();
+                Operation::apply(contender, draw.slot_below(timers), Operation::delays.at(draw.delay_fraction), counts);
+            }
+            time.advance(time_per_turn);
+            contender.turn();
+            if (interrupted.load(std::memory_order_relaxed)) return;
+        }
+    }
+
+    template <class Contender>
+    static std::uint64_t count_pending(const Contender& contender, std::size_t timers) {
+        std::uint64_t pending = 0;
+        for (std::size_t slot = 0; slot < timers; ++slot) {
+            if (contender.is_pending(static_cast<slot_index>(slot))) ++pending;
+        }
+        return pending;
+    }
+
+    /// A contender that only remembers each slot's deadline: what a run must come to, found without any queue.
+    class model {
+     public:
+        explicit model(std::size_t timers) : deadlines_(timers, fired_already) {}
+
+        void arm(slot_index slot, std::chrono::nanoseconds delay) { deadlines_[slot] = now_ + delay; }
+        bool cancel(slot_index slot) { return is_pending(slot); }
+        bool postpone(slot_index slot, std::chrono::nanoseconds delay) {
+            if (!is_pending(slot)) return false;
+            arm(slot, delay);
+            return true;
+        }
+        void advance(std::chrono::nanoseconds step) { now_ += step; }
+        [[nodiscard]] bool is_pending(slot_index slot) const { return deadlines_[slot] > now_; }
+
+     private:
+        static constexpr std::chrono::nanoseconds fired_already{-1};
+        std::vector<std::chrono::nanoseconds> deadlines_;
+        std::chrono::nanoseconds now_{0};
+    };
+
+    static tally expected(const plan& plan) {
+        model model(plan.timers);
+        sequence sequence(plan.seed);
+        tally counts;
+        for (std::size_t slot = 0; slot < plan.timers; ++slot) {
+            model.arm(static_cast<slot_index>(slot), Operation::initial.at(sequence.next().delay_fraction));
+        }
+        counts.armed = plan.timers;
+        const std::uint64_t operations = rounded_to_turns(plan.timers) + plan.operations;
+        for (std::uint64_t done = 0; done < operations; done += operations_per_turn) {
+            for (std::uint64_t i = 0; i < operations_per_turn; ++i) {
+                const auto draw = sequence.next();
+                Operation::apply(model, draw.slot_below(plan.timers), Operation::delays.at(draw.delay_fraction),
+                                 counts);
+            }
+            model.advance(time_per_turn);
+        }
+        counts.pending = count_pending(model, plan.timers);
+        counts.fired = counts.armed - counts.cancelled - counts.pending;
+        return counts;
+    }
+
+    template <class Contender>
+    static std::string complaint(const Contender& contender, const plan& plan, const tally& counts) {
+        if (counts.armed != counts.cancelled + counts.fired + counts.pending) {
+            return "armed is not cancelled + fired + pending: " + describe(counts);
+        }
+        if (Contender::keeps != precision::rounded) {
+            const tally model = expected(plan);
+            if (counts != model) return "expected " + describe(model) + "; got " + describe(counts);
+        }
+        return contender.complaint();
+    }
+};
+
+}  // namespace chime_bench

@@ -1,0 +1,1388 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// \file
+/// chime::timer_wheel<T>: a hashed hierarchical timing wheel that keeps a heap's promises.
+///
+/// This header stands alone: it needs nothing but the standard library, reads no clock, starts no thread, takes no
+/// lock and makes no system call. Time goes in, due timers come out. Whoever has a loop can drive it.
+///
+///     chime::timer_wheel<connection*> idle;
+///     const chime::timer_id id = idle.arm(now + 30s, peer);
+///     idle.postpone(id, now + 30s);                                // on every message
+///     idle.advance(now, [](connection* peer) { peer->close(); });  // whenever the loop comes round
+///     poll(fds, count, milliseconds_until(idle.next_deadline()));
+///
+/// # What it promises
+///
+///  * Never early, and in exact order of (deadline, arming), to the nanosecond, whatever the resolution.
+///  * `arm`, `cancel` and `postpone` cost the same with ten timers pending and with ten million, but for cache misses.
+///  * `advance` does work in proportion to its budget, also when a million timers share one tick.
+///  * An id is a plain value. A stale, doubled, forged or foreign one is answered with "no", for ever.
+///  * After warm-up nothing is allocated. Cancelled timers leave at most as much behind as there are live ones.
+///
+/// # How it works
+///
+/// Time is cut into ticks (the resolution; a power of two of nanoseconds). A *record* holds a timer: its deadline,
+/// its arming number, its generation and the user's value. A *ticket* of sixteen bytes stands for it in the wheel: the
+/// record's index, a stamp, and the deadline that it was placed for. Eight levels of 256 slots hold chains of tickets;
+/// a slot of level L spans 256^L ticks. The level of a tick is the position of the highest byte in which it differs
+/// from the current tick. So no slot ever holds two rounds of the wheel, the lowest occupied slot of the lowest
+/// occupied level is always the next one, and a bitmap finds it however long the gap.
+///
+/// When time reaches a slot of a higher level, its tickets are dealt out to the levels below; their records are not
+/// touched. When time reaches a slot of level zero, its tickets are *loaded*: now the records are read, and what is due
+/// in this tick is sorted by (deadline, arming number) into the *near run*, from which it fires. Both happen a block of
+/// tickets at a time and can stop after any block. Each slot remembers the earliest deadline put into it, which is all
+/// that `next_deadline` has to look at.
+///
+/// **The wheel may lie, the record never does.** A ticket may sit earlier than the deadline in force: when it is met,
+/// the record says so, and the ticket moves on. Hence postponing to later writes a deadline and nothing else. Hence,
+/// too, a cancelled timer leaves its ticket where it is, and the next timer in the same record *inherits* it if it is
+/// due later; where timeouts are armed and cancelled all day long, hardly any ticket is ever written. Only what is due
+/// before its ticket would be met takes a new stamp and a second ticket, and whoever meets the first one drops it.
+///
+/// Stamps have five bits and wrap. A stale ticket that looks valid again is harmless: nothing fires but by the deadline
+/// and the number in a live record, and firing ends that life. Stamp, place of the ticket and generation of each record
+/// lie together in one word, and all these words in an array of their own: what cancels, postpones and sorts out stale
+/// tickets reads nothing else.
+///
+/// **Scrubbing.** With `tickets > 2 * live + slack` in sight, each operation that would add to it first looks through
+/// one block of tickets of some slot, in turn. This needs no memory, cannot fail, and takes less than a microsecond.
+///
+/// # Ground rules
+///
+/// One thread at a time. `on_due` may arm, cancel, postpone and clear, may throw, and may call `advance` (which then
+/// does nothing); it must not destroy the wheel. The same holds for the moves and the destructor of `T`.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace chime {
+inline namespace v0 {
+
+/// Names one timer of one wheel, for ever: no other timer will have the same id. A value-initialised one names none.
+struct timer_id {
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t wheel = 0;
+
+    friend bool operator==(const timer_id&, const timer_id&) = default;
+    explicit operator bool() const noexcept { return generation != 0; }
+};
+
+/// How a wheel is built; fixed for its life.
+struct wheel_config {
+    /// The wheel's first "now".
+    std::chrono::steady_clock::time_point start{};
+    /// How finely the wheel sorts, rounded down to a power of two. Order and deadlines are exact whatever it is. Near
+    /// the shortest common delay is fast; far above it, timers pile up in one tick and are sorted instead.
+    std::chrono::nanoseconds resolution{std::int64_t{1} << 18};
+    /// Arming beyond this is refused.
+    std::size_t max_timers = std::size_t{1} << 31;
+    /// How many stale tickets are tolerated beyond the number of live timers.
+    std::size_t stale_slack = 4096;
+    /// Where all storage comes from; null: operator new. Must outlive the wheel.
+    std::pmr::memory_resource* memory = nullptr;
+
+    /// Empty if usable; otherwise what to change.
+    [[nodiscard]] std::string validate() const {
+        constexpr std::size_t most_timers = std::size_t{1} << 31;
+        if (resolution.count() < 1 || resolution.count() > std::int64_t{1} << 32) {
+            return "wheel_config::resolution is " + std::to_string(resolution.count()) +
+                   " ns; choose one from 1 to 4294967296 ns";
+        }
+        if (max_timers < 1 || max_timers > most_timers) {
+            return "wheel_config::max_timers is " + std::to_string(max_timers) + "; choose one from 1 to " +
+                   std::to_string(most_timers);
+        }
+        if (stale_slack < 64 || stale_slack > most_timers) {
+            return "wheel_config::stale_slack is " + std::to_string(stale_slack) + "; choose one from 64 to " +
+                   std::to_string(most_timers);
+        }
+        return {};
+    }
+};
+
+/// What a wheel has done since it was built. `armed == fired + cancelled + pending` at any moment outside `on_due`.
+struct wheel_stats {
+    std::uint64_t armed = 0;
+    std::uint64_t fired = 0;
+    std::uint64_t cancelled = 0;
+    std::uint64_t postponed = 0;
+    std::uint64_t pending = 0;
+    std::uint64_t tickets = 0;         ///< Now in the wheel, live and stale.
+    std::uint64_t stale = 0;           ///< Of these, the stale ones.
+    std::uint64_t stale_dropped = 0;   ///< Stale tickets met when their slot came up.
+    std::uint64_t scrubbed = 0;        ///< Stale tickets removed before their slot came up.
+    std::uint64_t cascaded = 0;        ///< Tickets moved from one slot to another.
+    std::uint64_t retired_records = 0; ///< Records that have used up their generations.
+};
+
+namespace detail {
+
+struct wheel_audit; // Defined by the tests: checks every invariant of a wheel the slow way.
+
+/// Nanoseconds since the earliest time_point. Unsigned, so that its bits order as the times do.
+using ordinal = std::uint64_t;
+
+inline constexpr ordinal end_of_time = ~ordinal{0};
+inline constexpr ordinal ordinal_bias = ordinal{1} << 63;
+
+constexpr ordinal to_ordinal(std::chrono::steady_clock::time_point time) noexcept {
+    const auto since_epoch = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
+    return static_cast<ordinal>(since_epoch.count()) ^ ordinal_bias;
+}
+
+constexpr std::chrono::steady_clock::time_point to_time_point(ordinal time) noexcept {
+    return std::chrono::steady_clock::time_point{
+        std::chrono::nanoseconds{static_cast<std::int64_t>(time ^ ordinal_bias)}};
+}
+
+static_assert(std::ratio_equal_v<std::chrono::steady_clock::period, std::nano>, "chime counts in nanoseconds");
+
+/// The memory of one wheel: a resource, and how much was taken from it.
+class storage {
+public:
+    explicit storage(std::pmr::memory_resource* resource) noexcept
+        : resource_(resource != nullptr ? resource : std::pmr::new_delete_resource()) {}
+
+    [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) {
+        void* const memory = resource_->allocate(bytes, alignment);
+        bytes_ += bytes;
+        return memory;
+    }
+
+    void give_back(void* memory, std::size_t bytes, std::size_t alignment) noexcept {
+        resource_->deallocate(memory, bytes, alignment);
+        bytes_ -= bytes;
+    }
+
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+    std::pmr::memory_resource* resource_;
+    std::size_t bytes_ = 0;
+};
+
+/// How many elements make a chunk of about 128 KiB.
+template <class Element>
+inline constexpr std::size_t usual_chunk_size =
+    std::bit_floor(std::max<std::size_t>(64, (std::size_t{128} << 10) / sizeof(Element)));
+
+/// An array that grows in chunks and never moves what it holds. Raw memory: it runs no constructors.
+template <class Element, std::size_t ChunkSize = usual_chunk_size<Element>>
+class chunked_array {
+public:
+    static constexpr std::size_t chunk_size = ChunkSize;
+
+    explicit chunked_array(storage& memory) noexcept : memory_(memory) {}
+    chunked_array(const chunked_array&) = delete;
+    chunked_array& operator=(const chunked_array&) = delete;
+
+    ~chunked_array() {
+        for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
+            memory_.give_back(table_[chunk], chunk_bytes, chunk_alignment);
+        }
+        if (table_ != nullptr) memory_.give_back(table_, room_ * sizeof(Element*), alignof(Element*));
+    }
+
+    [[nodiscard]] Element* at(std::size_t index) const noexcept {
+        return table_[index / chunk_size] + index % chunk_size;
+    }
+
+    [[nodiscard]] std::size_t capacity() const noexcept { return chunks_ * chunk_size; }
+
+    /// Makes room for `count` elements. Throws std::bad_alloc; what is there stays as it is.
+    void reserve(std::size_t count) {
+        while (capacity() < count) [[unlikely]] add_chunk();
+    }
+
+private:
+    static constexpr std::size_t chunk_bytes = chunk_size * sizeof(Element);
+    static constexpr std::size_t chunk_alignment = std::max<std::size_t>(64, alignof(Element));
+
+    [[gnu::noinline, gnu::cold]] void add_chunk() {
+        if (chunks_ == room_) {
+            const std::size_t room = std::max<std::size_t>(8, room_ * 2);
+            auto** const table = static_cast<Element**>(memory_.take(room * sizeof(Element*), alignof(Element*)));
+            if (table_ != nullptr) {
+                std::memcpy(table, table_, chunks_ * sizeof(Element*));
+                memory_.give_back(table_, room_ * sizeof(Element*), alignof(Element*));
+            }
+            table_ = table;
+            room_ = room;
+        }
+        table_[chunks_] = static_cast<Element*>(memory_.take(chunk_bytes, chunk_alignment));
+        ++chunks_;
+    }
+
+    Element** table_ = nullptr;
+    std::size_t chunks_ = 0;
+    std::size_t room_ = 0;
+    storage& memory_;
+};
+
+/// What sits in a slot: the deadline that it was placed for, which record, and which of the record's tickets.
+/// While it is valid, the deadline in force is the same or later.
+struct ticket {
+    ordinal deadline;
+    std::uint32_t index;
+    std::uint8_t stamp;
+};
+
+/// Where in time a ticket sits, in 25 bits: the low bits of its tick, or that it is too far ahead for them to tell.
+using ticket_place = std::uint32_t;
+
+/// A link of a slot's chain. Aligned to its size, so that a write pointer tells by itself when its block is full.
+struct alignas(512) ticket_block {
+    static constexpr std::size_t capacity = 31;
+
+    ticket_block* next;
+    alignas(sizeof(ticket)) std::array<ticket, capacity> tickets;
+};
+static_assert(sizeof(ticket_block) == 512 && sizeof(ticket) == 16);
+
+/// Blocks for all the chains of one wheel; a block that was given back is the next to be taken.
+class block_pool {
+public:
+    explicit block_pool(storage& memory) noexcept : slabs_(memory) {}
+
+    /// Afterwards `count` calls of take() cannot fail. Throws std::bad_alloc; nothing has changed.
+    void reserve(std::size_t count) {
+        while (free_count_ < count) [[unlikely]] add_slab();
+    }
+
+    [[nodiscard]] ticket_block* take() noexcept {
+        ticket_block* const block = free_;
+        free_ = block->next;
+        --free_count_;
+        return block;
+    }
+
+    void give_back(ticket_block* block) noexcept {
+        block->next = free_;
+        free_ = block;
+        ++free_count_;
+    }
+
+    [[nodiscard]] std::size_t free_count() const noexcept { return free_count_; }
+    [[nodiscard]] std::size_t block_count() const noexcept { return block_count_; }
+
+private:
+    [[gnu::noinline, gnu::cold]] void add_slab() {
+        constexpr std::size_t slab_blocks = 64;
+        slabs_.reserve(block_count_ + slab_blocks);
+        for (std::size_t added = 0; added < slab_blocks; ++added) {
+            give_back(::new (static_cast<void*>(slabs_.at(block_count_ + slab_blocks - 1 - added))) ticket_block);
+        }
+        block_count_ += slab_blocks;
+    }
+
+    chunked_array<ticket_block> slabs_;
+    ticket_block* free_ = nullptr;
+    std::size_t free_count_ = 0;
+    std::size_t block_count_ = 0;
+};
+
+/// A loaded ticket: everything that its place in the order depends on.
+struct due_entry {
+    ordinal deadline;
+    std::uint64_t number;
+    std::uint32_t index;
+    std::uint8_t stamp;
+
+    friend bool operator<(const due_entry& a, const due_entry& b) noexcept {
+        return a.deadline != b.deadline ? a.deadline < b.deadline : a.number < b.number;
+    }
+};
+
+/// The tickets of the current tick in firing order: a sorted run for what came together, and beside it a heap for
+/// what did not fit behind the end of the run. Firing merges the two.
+class near_run {
+public:
+    explicit near_run(storage& memory) noexcept : run_(memory), heap_(memory) {}
+
+    [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_ + heap_size_; }
+
+    /// The first in order, or null. Needs settle() after append().
+    [[nodiscard]] const due_entry* front() const noexcept {
+        if (heap_size_ == 0) [[likely]] return head_ != tail_ ? run_.at(head_) : nullptr;
+        return heap_leads() ? heap_.at(0) : run_.at(head_);
+    }
+
+    void pop_front() noexcept {
+        if (heap_size_ != 0 && heap_leads()) [[unlikely]] {
+            pop_heap();
+        } else if (++head_ == tail_) {
+            head_ = tail_ = sorted_ = 0;
+        }
+    }
+
+    /// Afterwards `count` calls of append() or push() cannot fail. Throws std::bad_alloc; nothing has changed.
+    void reserve(std::size_t count) {
+        run_.reserve(tail_ + count);
+        heap_.reserve(heap_size_ + (tail_ - sorted_) + count);
+    }
+
+    /// Adds an entry to what settle() will sort.
+    void append(const due_entry& entry) noexcept { *run_.at(tail_++) = entry; }
+
+    [[nodiscard]] std::size_t unsettled() const noexcept { return tail_ - sorted_; }
+
+    /// Brings what was appended into order: at the end of the run if it belongs there, into the heap otherwise.
+    void settle() noexcept {
+        while (sorted_ != tail_) {
+            const std::size_t piece = std::min(tail_ - sorted_, run_t::chunk_size - sorted_ % run_t::chunk_size);
+            due_entry* const first = run_.at(sorted_);
+            sort(first, piece);
+            if (sorted_ != head_ && *first < *run_.at(sorted_ - 1)) {
+                for (std::size_t position = sorted_; position != tail_; ++position) push(*run_.at(position));
+                tail_ = sorted_;
+                return;
+            }
+            sorted_ += piece;
+        }
+    }
+
+    /// Adds one entry wherever it belongs. Needs reserve().
+    void push(const due_entry& entry) noexcept {
+        std::size_t hole = heap_size_++;
+        while (hole != 0) {
+            const std::size_t parent = (hole - 1) / fan_out;
+            if (!(entry < *heap_.at(parent))) break;
+            *heap_.at(hole) = *heap_.at(parent);
+            hole = parent;
+        }
+        *heap_.at(hole) = entry;
+    }
+
+    /// Takes out some entry from the far end: one whose absence leaves the order of the others as it is.
+    [[nodiscard]] due_entry pop_back() noexcept {
+        if (heap_size_ != 0) return *heap_.at(--heap_size_);
+        const due_entry entry = *run_.at(--tail_);
+        sorted_ = std::min(sorted_, tail_);
+        if (head_ == tail_) head_ = tail_ = sorted_ = 0;
+        return entry;
+    }
+
+    void clear() noexcept { head_ = tail_ = sorted_ = heap_size_ = 0; }
+
+private:
+    friend wheel_audit;
+    using run_t = chunked_array<due_entry>;
+    static constexpr std::size_t fan_out = 4;
+
+    [[nodiscard]] bool heap_leads() const noexcept { return head_ == tail_ || *heap_.at(0) < *run_.at(head_); }
+
+    /// Most ticks hold a handful: insertion sort. What comes in order stays in one pass.
+    static void sort(due_entry* first, std::size_t count) noexcept {
+        if (count > 24) {
+            if (!std::is_sorted(first, first + count)) std::sort(first, first + count);
+            return;
+        }
+        for (std::size_t next = 1; next < count; ++next) {
+            const due_entry entry = first[next];
+            std::size_t hole = next;
+            for (; hole != 0 && entry < first[hole - 1]; --hole) first[hole] = first[hole - 1];
+            first[hole] = entry;
+        }
+    }
+
+    void pop_heap() noexcept {
+        const due_entry last = *heap_.at(--heap_size_);
+        std::size_t hole = 0;
+        for (;;) {
+            const std::size_t first_child = hole * fan_out + 1;
+            if (first_child >= heap_size_) break;
+            std::size_t least = first_child;
+            const std::size_t end = std::min(first_child + fan_out, heap_size_);
+            for (std::size_t child = first_child + 1; child < end; ++child) {
+                if (*heap_.at(child) < *heap_.at(least)) least = child;
+            }
+            if (!(*heap_.at(least) < last)) break;
+            *heap_.at(hole) = *heap_.at(least);
+            hole = least;
+        }
+        if (heap_size_ != 0) *heap_.at(hole) = last;
+    }
+
+    run_t run_;
+    std::size_t head_ = 0;
+    std::size_t tail_ = 0;
+    std::size_t sorted_ = 0; ///< The end of what settle() has seen.
+    run_t heap_;
+    std::size_t heap_size_ = 0;
+};
+
+/// What the wheel asks of whoever keeps the records. All calls are cheap, by index, and valid for every index that
+/// ever was in a ticket.
+template <class Records>
+concept ticket_resolver = requires(Records& records, const Records& view, std::uint32_t index, std::uint8_t stamp,
+                                   ticket_place place) {
+    { view.holds(index, stamp) } noexcept -> std::same_as<bool>;    // Is this the ticket of a pending timer?
+    { records.let_go(index, stamp) } noexcept;                      // If it is not, it leaves the wheel.
+    { view.deadline(index) } noexcept -> std::same_as<ordinal>;     // The deadline in force.
+    { view.number(index) } noexcept -> std::same_as<std::uint64_t>; // The arming number.
+    { view.prefetch(index) } noexcept;                              // All of these will be asked for soon.
+    { records.placed(index, place) } noexcept;                      // Its ticket sits somewhere else now.
+};
+
+/// Orders tickets. Knows nothing of what they stand for; the records tell it through a resolver.
+/// Owned by one timer_wheel or worker; one thread at a time.
+class ticket_wheel {
+public:
+    using slot_number = std::uint32_t;
+    /// How much may be done before coming back, in tickets looked at.
+    using work = std::size_t;
+
+    static constexpr unsigned level_bits = 8;
+    static constexpr unsigned level_count = 8;
+    static constexpr std::size_t slots_per_level = std::size_t{1} << level_bits;
+    /// Beyond the levels: what is armed for the current tick or an earlier one. Loaded when the next advance begins.
+    static constexpr slot_number overdue_slot = level_count * slots_per_level;
+
+    ticket_wheel(storage& memory, ordinal start, unsigned tick_shift, std::size_t stale_slack)
+        : memory_(memory), pool_(memory), near_(memory), current_tick_(start >> tick_shift), tick_shift_(tick_shift),
+          stale_slack_(stale_slack), slots_(static_cast<slot_table*>(memory.take(sizeof(slot_table), 64))) {
+        ::new (static_cast<void*>(slots_)) slot_table{};
+    }
+    ticket_wheel(const ticket_wheel&) = delete;
+    ticket_wheel& operator=(const ticket_wheel&) = delete;
+    ~ticket_wheel() { memory_.give_back(slots_, sizeof(slot_table), 64); }
+
+    [[nodiscard]] std::uint64_t tick_of(ordinal deadline) const noexcept { return deadline >> tick_shift_; }
+    [[nodiscard]] std::uint64_t current_tick() const noexcept { return current_tick_; }
+    [[nodiscard]] std::size_t tickets() const noexcept { return tickets_; }
+
+    /// Where a ticket for `tick` belongs now.
+    [[nodiscard]] slot_number slot_for(std::uint64_t tick) const noexcept {
+        return tick > current_tick_ ? slot_ahead(tick) : overdue_slot;
+    }
+
+    [[nodiscard]] ticket_place place_of(std::uint64_t tick) const noexcept {
+        const bool is_far = tick > current_tick_ && tick - current_tick_ > place_mask;
+        return static_cast<ticket_place>(tick & place_mask) | ticket_place{is_far} << place_bits;
+    }
+
+    /// Will a ticket that sits at `place` be met in a tick that is yet to come, but before `tick`? False if in doubt.
+    [[nodiscard]] bool is_met_before(ticket_place place, std::uint64_t tick) const noexcept {
+        const std::uint64_t ahead = (place - current_tick_) & place_mask;
+        // Not && and ||: each of these is a coin toss in one workload or another, all of them together are not.
+        return bool((place <= place_mask) & (ahead != 0) & (tick > current_tick_ + ahead));
+    }
+
+    /// Afterwards one put() cannot fail. Throws std::bad_alloc; nothing has changed.
+    void reserve() {
+        pool_.reserve(1);
+    }
+
+    /// Adds a ticket. Throws std::bad_alloc; nothing has changed.
+    void put(slot_number where, const ticket& fresh) {
+        slot& target = slots_->slots[where];
+        if (block_is_full(target.write)) [[unlikely]] grow(where);
+        append(target, fresh);
+        ++tickets_;
+    }
+
+    /// Adds a ticket for the current tick or an earlier one to what is about to fire.
+    /// Throws std::bad_alloc; nothing has changed.
+    void put_near(const due_entry& entry) {
+        near_.reserve(1);
+        near_.push(entry);
+        ++tickets_;
+    }
+
+    /// Never later than the earliest live deadline, if there is one.
+    [[nodiscard]] ordinal next_deadline() const noexcept {
+        ordinal earliest = std::min(slots_->slots[overdue_slot].min, drain_.min);
+        if (const due_entry* const entry = near_.front()) earliest = std::min(earliest, entry->deadline);
+        if (occupied_levels_ != 0) {
+            const unsigned level = lowest_level();
+            const slot_number where = static_cast<slot_number>(level * slots_per_level + first_slot(level));
+            earliest = std::min(earliest, slots_->slots[where].min);
+        }
+        return earliest;
+    }
+
+    /// Begins an advance: what was armed for the current tick meanwhile has to be loaded first.
+    void begin_advance() noexcept {
+        take_overdue_ = true;
+        loaded_ = false;
+    }
+
+    /// The first timer in order that is pending and due, for pop_due(); or null: there is none, or no work is left.
+    /// Timers with `number >= number_limit` wait for the next advance. Throws std::bad_alloc; nothing is lost.
+    template <ticket_resolver Records>
+    const due_entry* find_due(Records& records, ordinal now, std::uint64_t number_limit, work& left) {
+        for (;;) {
+            if (!loaded_ && !load(records, number_limit, left)) return nullptr;
+            const due_entry* const entry = near_.front();
+            if (entry != nullptr && entry->deadline <= now) {
+                if (left == 0) return nullptr;
+                --left;
+                if (!records.holds(entry->index, entry->stamp)) [[unlikely]] {
+                    drop_due(records, *entry);
+                } else if (records.deadline(entry->index) != entry->deadline ||
+                           records.number(entry->index) != entry->number) [[unlikely]] {
+                    move_due(records, *entry);
+                } else {
+                    return entry;
+                }
+            } else if (!step(tick_of(now))) {
+                return nullptr;
+            }
+        }
+    }
+
+    void pop_due() noexcept {
+        near_.pop_front();
+        --tickets_;
+    }
+
+    /// Call after anything that leaves a stale ticket behind: keeps them below the live ones plus the slack.
+    template <ticket_resolver Records>
+    void limit_stale(Records& records, std::size_t live, bool advancing) noexcept {
+        // A whole round of scrubbing may pass between the first sign of too many and the last of them.
+        if (tickets_ + live / 8 > live * 2 + stale_slack_ / 2) [[unlikely]] scrub(records, advancing);
+    }
+
+    void clear() noexcept {
+        for (slot_number where = 0; where <= overdue_slot; ++where) {
+            while (drain_.block != nullptr) end_block();
+            if (slots_->slots[where].write != nullptr) take(where);
+        }
+        while (drain_.block != nullptr) end_block();
+        near_.clear();
+        tickets_ = 0;
+    }
+
+    [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
+    [[nodiscard]] std::uint64_t stale_dropped() const noexcept { return stale_dropped_; }
+    [[nodiscard]] std::uint64_t scrubbed() const noexcept { return scrubbed_; }
+
+private:
+    friend wheel_audit;
+
+    /// The end of a chain, and the earliest deadline that was put into it since it was empty.
+    struct slot {
+        ticket* write = nullptr; ///< Null: the slot is empty.
+        ordinal min = end_of_time;
+    };
+
+    struct slot_table {
+        std::array<slot, overdue_slot + 1> slots;
+        std::array<ticket_block*, overdue_slot + 1> heads{}; ///< Valid where `write` is not null.
+    };
+
+    /// A chain that was taken out of its slot and is being emptied.
+    struct drain {
+        ticket_block* block = nullptr;
+        ticket* end = nullptr; ///< Of the last block.
+        ordinal min = end_of_time;
+        unsigned level = 0;
+    };
+
+    [[nodiscard]] static bool block_is_full(const ticket* write) noexcept {
+        return reinterpret_cast<std::uintptr_t>(write) % sizeof(ticket_block) == 0; // Null counts as full.
+    }
+
+    /// The block that holds the ticket before `write`.
+    [[nodiscard]] static ticket_block* block_of(ticket* write) noexcept {
+        const std::uintptr_t last = reinterpret_cast<std::uintptr_t>(write) - sizeof(ticket);
+        return reinterpret_cast<ticket_block*>(last - last % sizeof(ticket_block));
+    }
+
+    /// For a tick that is not before the current one.
+    [[nodiscard]] slot_number slot_ahead(std::uint64_t tick) const noexcept {
+        const unsigned highest_bit = static_cast<unsigned>(std::bit_width((tick ^ current_tick_) | 1)) - 1;
+        const unsigned level = highest_bit / level_bits;
+        return static_cast<slot_number>(level * slots_per_level + (tick >> (level * level_bits)) % slots_per_level);
+    }
+
+    /// Puts a ticket that is in the wheel already. Needs reserve().
+    void put_again(slot_number where, const ticket& moved) noexcept {
+        slot& target = slots_->slots[where];
+        if (block_is_full(target.write)) [[unlikely]] extend(where);
+        append(target, moved);
+    }
+
+    static void append(slot& target, const ticket& added) noexcept {
+        *target.write++ = added;
+        target.min = std::min(target.min, added.deadline);
+    }
+
+    [[gnu::noinline]] void grow(slot_number where) {
+        pool_.reserve(1);
+        extend(where);
+    }
+
+    [[gnu::noinline]] void extend(slot_number where) noexcept {
+        slot& target = slots_->slots[where];
+        ticket_block* const block = pool_.take();
+        block->next = nullptr;
+        if (target.write != nullptr) {
+            block_of(target.write)->next = block;
+        } else {
+            slots_->heads[where] = block;
+            if (where != overdue_slot) mark(where);
+        }
+        target.write = block->tickets.data();
+    }
+
+    void mark(slot_number where) noexcept {
+        occupied_[where / 64] |= std::uint64_t{1} << where % 64;
+        occupied_levels_ |= 1U << where / slots_per_level;
+    }
+
+    void unmark(slot_number where) noexcept {
+        occupied_[where / 64] &= ~(std::uint64_t{1} << where % 64);
+        const std::size_t first = where / slots_per_level * words_per_level;
+        std::uint64_t any = 0;
+        for (std::size_t word = 0; word < words_per_level; ++word) any |= occupied_[first + word];
+        if (any == 0) occupied_levels_ &= ~(1U << where / slots_per_level);
+    }
+
+    [[nodiscard]] unsigned lowest_level() const noexcept {
+        return static_cast<unsigned>(std::countr_zero(occupied_levels_));
+    }
+
+    /// Of an occupied level. All its occupied slots lie ahead, so the lowest is the next.
+    [[nodiscard]] std::size_t first_slot(unsigned level) const noexcept {
+        std::size_t word = level * words_per_level;
+        while (occupied_[word] == 0) ++word;
+        return (word * 64 + static_cast<std::size_t>(std::countr_zero(occupied_[word]))) % slots_per_level;
+    }
+
+    /// Takes the chain out of an occupied slot; the drain empties it.
+    void take(slot_number where) noexcept {
+        slot& source = slots_->slots[where];
+        drain_ = {slots_->heads[where], source.write, source.min,
+                  where == overdue_slot ? 0U : static_cast<unsigned>(where / slots_per_level)};
+        source = slot{};
+        if (where != overdue_slot) unmark(where);
+        if (where == scrub_slot_) scrub_until_ = nullptr;
+    }
+
+    /// How many tickets the block at hand holds.
+    [[nodiscard]] std::size_t block_count() const noexcept {
+        return drain_.block->next != nullptr ? ticket_block::capacity
+                                             : static_cast<std::size_t>(drain_.end - drain_.block->tickets.data());
+    }
+
+    void end_block() noexcept {
+        ticket_block* const next = drain_.block->next;
+        pool_.give_back(drain_.block);
+        drain_.block = next;
+        if (next == nullptr) drain_ = drain{};
+    }
+
+    /// Moves the current tick to the next occupied slot, if it begins by `target_tick`; false: there is none.
+    bool step(std::uint64_t target_tick) noexcept {
+        if (current_tick_ == target_tick) return false;
+        if (occupied_levels_ != 0) {
+            const unsigned level = lowest_level();
+            const std::size_t position = first_slot(level);
+            const unsigned shift = level * level_bits;
+            const std::uint64_t round = level + 1 == level_count ? 0 : current_tick_ >> shift >> level_bits;
+            const std::uint64_t begin = (round << level_bits | position) << shift;
+            if (begin <= target_tick) {
+                current_tick_ = begin;
+                take(static_cast<slot_number>(level * slots_per_level + position));
+                loaded_ = false;
+                return true;
+            }
+        }
+        current_tick_ = target_tick;
+        return false;
+    }
+
+    /// Brings everything that belongs to the current tick into the near run; false: no work is left.
+    template <class Records>
+    bool load(Records& records, std::uint64_t number_limit, work& left) {
+        for (;;) {
+            while (drain_.block != nullptr) {
+                if (left == 0) {
+                    near_.settle();
+                    return false;
+                }
+                left -= std::min(left, block_count());
+                pool_.reserve(ticket_block::capacity); // From here to the end of the block nothing can fail.
+                if (drain_.level != 0) {
+                    cascade_block(records);
+                } else {
+                    near_.reserve(ticket_block::capacity);
+                    load_block(records, number_limit);
+                    if (near_.unsettled() >= most_unsettled) near_.settle();
+                }
+                end_block();
+            }
+            const auto here = static_cast<slot_number>(current_tick_ % slots_per_level);
+            if (slots_->slots[here].write != nullptr) {
+                take(here); // A cascade has put these into the very tick that we are in.
+            } else if (std::exchange(take_overdue_, false) && slots_->slots[overdue_slot].write != nullptr) {
+                take(overdue_slot);
+            } else {
+                near_.settle();
+                loaded_ = true;
+                return true;
+            }
+        }
+    }
+
+    /// Deals the tickets of one block of a higher level out to the levels below.
+    template <class Records>
+    void cascade_block(Records& records) noexcept {
+        const std::size_t count = block_count();
+        for (std::size_t position = 0; position < count; ++position) {
+            const ticket met = drain_.block->tickets[position];
+            if (!records.holds(met.index, met.stamp)) {
+                drop(records, met.index, met.stamp);
+            } else {
+                put_again(slot_ahead(tick_of(met.deadline)), met);
+                ++cascaded_;
+            }
+        }
+    }
+
+    /// Loads the tickets of one block of the current tick.
+    template <class Records>
+    void load_block(Records& records, std::uint64_t number_limit) noexcept {
+        const std::size_t count = block_count();
+        for (std::size_t position = 0; position < count; ++position) {
+            records.prefetch(drain_.block->tickets[position].index);
+        }
+        for (std::size_t position = 0; position < count; ++position) {
+            const ticket met = drain_.block->tickets[position];
+            if (!records.holds(met.index, met.stamp)) {
+                drop(records, met.index, met.stamp);
+                continue;
+            }
+            const due_entry entry{records.deadline(met.index), records.number(met.index), met.index, met.stamp};
+            if (tick_of(entry.deadline) > current_tick_) {
+                replace(records, entry);
+            } else if (entry.number >= number_limit) {
+                put_again(overdue_slot, met);
+            } else {
+                near_.append(entry);
+            }
+        }
+    }
+
+    /// Places the ticket of a postponed timer anew, in a later tick.
+    template <class Records>
+    void replace(Records& records, const due_entry& entry) noexcept {
+        const std::uint64_t tick = tick_of(entry.deadline);
+        put_again(slot_ahead(tick), {entry.deadline, entry.index, entry.stamp});
+        records.placed(entry.index, place_of(tick));
+        ++cascaded_;
+    }
+
+    template <class Records>
+    void drop(Records& records, std::uint32_t index, std::uint8_t stamp) noexcept {
+        records.let_go(index, stamp);
+        --tickets_;
+        ++stale_dropped_;
+    }
+
+    template <class Records>
+    [[gnu::noinline]] void drop_due(Records& records, const due_entry& entry) noexcept {
+        drop(records, entry.index, entry.stamp);
+        near_.pop_front();
+    }
+
+    /// The first of the near run was postponed after it was loaded.
+    template <class Records>
+    [[gnu::noinline]] void move_due(Records& records, const due_entry& entry) {
+        const due_entry moved{records.deadline(entry.index), records.number(entry.index), entry.index, entry.stamp};
+        if (tick_of(moved.deadline) > current_tick_) {
+            reserve();
+            near_.pop_front();
+            replace(records, moved);
+        } else {
+            near_.reserve(1);
+            near_.pop_front();
+            near_.push(moved);
+            records.placed(moved.index, place_of(current_tick_));
+        }
+    }
+
+    /// Looks through about one block of tickets, wherever the last call left off, and drops the stale ones.
+    template <class Records>
+    [[gnu::noinline]] void scrub(Records& records, bool advancing) noexcept {
+        // What was loaded or taken out of its slot may fire in this very advance, in order: it stays where it is.
+        if (!advancing && drain_.block != nullptr) return scrub_drain(records);
+        std::size_t seen = 0;
+        for (unsigned blocks = 0; blocks < 16 && seen < ticket_block::capacity; ++blocks) {
+            if (scrub_until_ == nullptr && !next_scrub_slot()) {
+                if (!advancing) scrub_near(records);
+                return;
+            }
+            seen += scrub_block(records);
+        }
+    }
+
+    /// Finds the next occupied slot in turn; false: the round is over.
+    bool next_scrub_slot() noexcept {
+        while (++scrub_slot_ <= overdue_slot) {
+            if (scrub_slot_ != overdue_slot) {
+                const std::uint64_t ahead = occupied_[scrub_slot_ / 64] >> scrub_slot_ % 64;
+                if (ahead == 0) {
+                    scrub_slot_ |= 63;
+                    continue;
+                }
+                scrub_slot_ += static_cast<slot_number>(std::countr_zero(ahead));
+            } else if (slots_->slots[overdue_slot].write == nullptr) {
+                continue;
+            }
+            scrub_until_ = block_of(slots_->slots[scrub_slot_].write);
+            return true;
+        }
+        scrub_slot_ = ~slot_number{0};
+        return false;
+    }
+
+    /// Sorts out the first block of the slot whose turn it is; what is live goes to the end of the chain.
+    template <class Records>
+    std::size_t scrub_block(Records& records) noexcept {
+        slot& target = slots_->slots[scrub_slot_];
+        ticket_block* const block = slots_->heads[scrub_slot_];
+        if (block == scrub_until_) scrub_until_ = nullptr;
+        ticket* const first = block->tickets.data();
+        if (block->next == nullptr) {
+            const auto count = static_cast<std::size_t>(target.write - first);
+            target.write = first + keep_live(records, first, count);
+            if (target.write == first) {
+                pool_.give_back(block);
+                target = slot{};
+                if (scrub_slot_ != overdue_slot) unmark(scrub_slot_);
+            }
+            return count;
+        }
+        slots_->heads[scrub_slot_] = block->next;
+        const std::size_t live = keep_live(records, first, ticket_block::capacity);
+        const std::size_t room = block_is_full(target.write) ? 0 : room_behind(target.write);
+        const std::size_t moved = std::min(live, room);
+        target.write = std::copy_n(first, moved, target.write);
+        if (moved == live) {
+            pool_.give_back(block);
+        } else {
+            block_of(target.write)->next = block;
+            block->next = nullptr;
+            target.write = std::copy(first + moved, first + live, first);
+        }
+        return ticket_block::capacity;
+    }
+
+    [[nodiscard]] static std::size_t room_behind(const ticket* write) noexcept {
+        return (sizeof(ticket_block) - reinterpret_cast<std::uintptr_t>(write) % sizeof(ticket_block)) / sizeof(ticket);
+    }
+
+    /// Moves the tickets that are not stale to the front, without a branch for each; answers how many they are.
+    template <class Records>
+    std::size_t keep_live(Records& records, ticket* tickets, std::size_t count) noexcept {
+        std::size_t kept = 0;
+        for (std::size_t position = 0; position < count; ++position) {
+            const ticket met = tickets[position];
+            tickets[kept] = met;
+            kept += static_cast<std::size_t>(records.holds(met.index, met.stamp));
+            records.let_go(met.index, met.stamp);
+        }
+        tickets_ -= count - kept;
+        scrubbed_ += count - kept;
+        return kept;
+    }
+
+    /// A budget has stopped an advance in the middle of a chain: sorts out its next block.
+    template <class Records>
+    void scrub_drain(Records& records) noexcept {
+        if (pool_.free_count() < ticket_block::capacity) return; // Cancelling never allocates.
+        near_.settle();
+        if (drain_.level != 0) {
+            cascade_block(records);
+        } else {
+            // What belongs to the current tick goes where the next advance will load it from.
+            ticket* const first = drain_.block->tickets.data();
+            const std::size_t live = keep_live(records, first, block_count());
+            for (std::size_t position = 0; position < live; ++position) put_again(overdue_slot, first[position]);
+        }
+        end_block();
+    }
+
+    /// Takes the last entries out of the near run; live ones go where the next advance will load them from.
+    template <class Records>
+    void scrub_near(Records& records) noexcept {
+        for (std::size_t seen = 0; seen < ticket_block::capacity && near_.size() != 0; ++seen) {
+            if (block_is_full(slots_->slots[overdue_slot].write) && pool_.free_count() == 0) return;
+            const due_entry entry = near_.pop_back();
+            if (records.holds(entry.index, entry.stamp)) {
+                put_again(overdue_slot, {entry.deadline, entry.index, entry.stamp});
+            } else {
+                records.let_go(entry.index, entry.stamp);
+                --tickets_;
+                ++scrubbed_;
+            }
+        }
+    }
+
+    static constexpr unsigned place_bits = 24;
+    static constexpr std::uint64_t place_mask = (std::uint64_t{1} << place_bits) - 1;
+    static constexpr std::size_t words_per_level = slots_per_level / 64;
+    static constexpr std::size_t most_unsettled = 4096 - ticket_block::capacity;
+
+    storage& memory_;
+    block_pool pool_;
+    near_run near_;
+    drain drain_;
+    std::uint64_t current_tick_;
+    std::size_t tickets_ = 0; ///< In slots, in the drain and in the near run.
+    unsigned tick_shift_;
+    std::uint32_t occupied_levels_ = 0;
+    bool loaded_ = true; ///< All of the current tick but the overdue slot is in the near run.
+    bool take_overdue_ = false;
+    std::size_t stale_slack_;
+    slot_table* slots_;
+    std::array<std::uint64_t, level_count * words_per_level> occupied_{};
+    slot_number scrub_slot_ = ~slot_number{0};
+    ticket_block* scrub_until_ = nullptr; ///< The last block of this turn; null: the next slot's turn.
+    std::uint64_t cascaded_ = 0;
+    std::uint64_t stale_dropped_ = 0;
+    std::uint64_t scrubbed_ = 0;
+};
+
+} // namespace detail
+
+/// Something that `advance` can hand a due value to.
+template <class OnDue, class T>
+concept due_sink =
+    std::invocable<OnDue&, T&&> || std::invocable<OnDue&, T&&, std::chrono::steady_clock::time_point>;
+
+/// Holds values of type T until their deadlines. See the top of this file for what it promises and how it works.
+///
+/// Owned by whoever drives it; one thread at a time. `GenerationBits` is for tests that want to see records retire.
+template <class T, unsigned GenerationBits = 31>
+class timer_wheel {
+    static_assert(std::is_object_v<T> && std::move_constructible<T>, "a wheel holds objects that can be moved into it");
+    static_assert(std::is_nothrow_destructible_v<T>, "a value that is dropped must not throw");
+    static_assert(GenerationBits >= 1 && GenerationBits <= 31);
+
+public:
+    using value_type = T;
+    using clock = std::chrono::steady_clock;
+    using time_point = clock::time_point;
+
+    /// For `advance`: fire all that is due.
+    static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+    /// Throws std::system_error (std::errc::invalid_argument) with what to change, or std::bad_alloc.
+    explicit timer_wheel(const wheel_config& config = {})
+        : memory_(config.memory), now_(detail::to_ordinal(config.start)), max_timers_(config.max_timers),
+          records_(memory_), free_(memory_), wheel_(memory_, now_, shift_of(config), config.stale_slack) {}
+
+    timer_wheel(const timer_wheel&) = delete;
+    timer_wheel& operator=(const timer_wheel&) = delete;
+
+    ~timer_wheel() { clear(); }
+
+    /// Holds `value` until `deadline`; one in the past is due at the next `advance`.
+    ///
+    /// Throws std::system_error (std::errc::resource_unavailable_try_again) when `max_timers` are pending,
+    /// std::bad_alloc, and what the move of T throws. Then nothing was armed.
+    timer_id arm(time_point deadline, T value) {
+        if (is_at_cap()) [[unlikely]] refuse();
+        return arm_now(deadline, std::move(value));
+    }
+
+    /// Like `arm`, but when `max_timers` are pending it gives nothing and leaves `value` as it was.
+    [[nodiscard]] std::optional<timer_id> try_arm(time_point deadline, T&& value) {
+        if (is_at_cap()) [[unlikely]] return std::nullopt;
+        return arm_now(deadline, std::move(value));
+    }
+
+    [[nodiscard]] std::optional<timer_id> try_arm(time_point deadline, const T& value)
+        requires std::copy_constructible<T>
+    {
+        if (is_at_cap()) [[unlikely]] return std::nullopt;
+        return arm_now(deadline, value);
+    }
+
+    /// Gives the value back if the timer is pending; it will never fire. Anything but the id of a pending timer of
+    /// this wheel is answered with nothing. If the move of T throws, the timer stays armed.
+    std::optional<T> cancel(timer_id id) noexcept(std::is_nothrow_move_constructible_v<T>) {
+        if (!is_pending(id)) return std::nullopt;
+        std::optional<T> value(std::in_place, std::move(records_.at(id.index).value));
+        ++cancelled_;
+        end_life(id.index);
+        free_record(id.index);
+        wheel_.limit_stale(records_, pending_, advancing_);
+        return value;
+    }
+
+    /// Gives a pending timer a new deadline, earlier or later; it keeps its arming number. False: it is not pending.
+    /// Throws std::bad_alloc; then nothing has changed.
+    bool postpone(timer_id id, time_point deadline) {
+        if (!is_pending(id)) return false;
+        const detail::ordinal target = detail::to_ordinal(deadline);
+        if (wheel_.is_met_before(records_.state_of(id.index).place(), wheel_.tick_of(target))) [[likely]] {
+            records_.at(id.index).deadline = target;
+        } else {
+            move_ticket(id.index, target);
+        }
+        ++postponed_;
+        return true;
+    }
+
+    /// Moves time to `now` (or leaves it, if `now` lies before what was given earlier) and calls `on_due` for what is
+    /// due, in the order of (deadline, arming): as `on_due(value)` or `on_due(value, deadline)`, the value as an rvalue.
+    /// Answers how often.
+    ///
+    /// At most `budget` timers fire, and other work is bounded by a multiple of the budget. So it may fire fewer, even
+    /// none, while more are due: then `next_deadline() <= now`. Only what was armed before the call fires; what
+    /// `on_due` arms waits for the next one. What `on_due` postpones to a time that is due still fires, in order.
+    ///
+    /// During `on_due` its timer is gone already. If it throws, its timer counts as fired and the others stay due.
+    /// Called from inside `on_due` it does nothing and answers 0. Throws std::bad_alloc when a growth fails; then
+    /// nothing is lost, and the next call goes on.
+    template <due_sink<T> OnDue>
+    std::size_t advance(time_point now, OnDue&& on_due, std::size_t budget = unlimited) {
+        if (advancing_) return 0;
+        now_ = std::max(now_, detail::to_ordinal(now));
+        const advance_guard guard(*this);
+        detail::ticket_wheel::work left =
+            budget < unlimited / work_per_timer - 1 ? (budget + 1) * work_per_timer : unlimited;
+        std::size_t count = 0;
+        while (count < budget) {
+            const detail::due_entry* const due = wheel_.find_due(records_, now_, number_limit_, left);
+            if (due == nullptr) break;
+            ++count;
+            fire(due->index, on_due);
+        }
+        return count;
+    }
+
+    /// When to call `advance` next: never later than the earliest deadline, and exactly it unless a timer near it was
+    /// cancelled or postponed. Nothing: nothing is pending.
+    [[nodiscard]] std::optional<time_point> next_deadline() const noexcept {
+        if (pending_ == 0) return std::nullopt;
+        return detail::to_time_point(wheel_.next_deadline());
+    }
+
+    /// The deadline in force; nothing: it is not pending.
+    [[nodiscard]] std::optional<time_point> deadline_of(timer_id id) const noexcept {
+        if (!is_pending(id)) return std::nullopt;
+        return detail::to_time_point(records_.at(id.index).deadline);
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return pending_; }
+    [[nodiscard]] bool empty() const noexcept { return pending_ == 0; }
+
+    /// Bytes taken from the memory resource. They are kept for the life of the wheel.
+    [[nodiscard]] std::size_t memory() const noexcept { return memory_.bytes(); }
+
+    /// The latest time given so far.
+    [[nodiscard]] time_point now() const noexcept { return detail::to_time_point(now_); }
+
+    [[nodiscard]] wheel_stats stats() const noexcept {
+        return {.armed = next_number_,
+                .fired = fired_,
+                .cancelled = cancelled_,
+                .postponed = postponed_,
+                .pending = pending_,
+                .tickets = wheel_.tickets(),
+                .stale = wheel_.tickets() - pending_,
+                .stale_dropped = wheel_.stale_dropped(),
+                .scrubbed = wheel_.scrubbed(),
+                .cascaded = wheel_.cascaded(),
+                .retired_records = retired_records_};
+    }
+
+    /// Cancels everything, in time proportional to the largest number ever pending. Keeps the memory.
+    void clear() noexcept {
+        wheel_.clear();
+        const std::uint32_t count = records_.used;
+        for (std::uint32_t index = 0; index < count; ++index) {
+            record_state& each = records_.state_of(index);
+            each.ticket |= record_state::gone;
+            if (!each.is_pending()) continue;
+            ++cancelled_;
+            end_life(index);
+            free_record(index);
+        }
+    }
+
+private:
+    friend detail::wheel_audit;
+
+    /// What is read and written when a timer comes, goes or moves on: small, and away from the rest of the record.
+    struct record_state {
+        std::uint32_t generation = 0;  ///< Odd while the timer is pending.
+        std::uint32_t ticket = vacant | gone; ///< Its place, its stamp, and two flags that no stamp has.
+
+        static constexpr std::uint32_t vacant = 1; ///< The timer has fired or was cancelled.
+        static constexpr std::uint32_t gone = 2;   ///< The ticket has left the wheel.
+        static constexpr unsigned mark_bits = 7;
+        static constexpr std::uint32_t mark_mask = (1U << mark_bits) - 1;
+
+        [[nodiscard]] bool is_pending() const noexcept { return generation % 2 != 0; }
+        [[nodiscard]] detail::ticket_place place() const noexcept { return ticket >> mark_bits; }
+        [[nodiscard]] std::uint8_t next_stamp() const noexcept {
+            return static_cast<std::uint8_t>(((ticket | vacant | gone) + 1) & mark_mask);
+        }
+        void set_ticket(std::uint8_t stamp, detail::ticket_place place) noexcept {
+            ticket = place << mark_bits | stamp;
+        }
+    };
+
+    /// The rest of a timer: read when it fires.
+    struct record {
+        detail::ordinal deadline = 0;
+        std::uint64_t number = 0;
+        union {
+            T value;
+        };
+
+        record() noexcept {}
+        ~record() {}
+    };
+
+    struct record_chunk {
+        static constexpr std::size_t size = detail::usual_chunk_size<record>;
+
+        std::array<record_state, size> states;
+        std::array<record, size> records;
+    };
+
+    /// The records, as the ticket wheel sees them.
+    struct record_table {
+        explicit record_table(detail::storage& memory) noexcept : chunks(memory) {}
+
+        [[nodiscard]] record& at(std::uint32_t index) const noexcept {
+            return chunks.at(index / record_chunk::size)->records[index % record_chunk::size];
+        }
+        [[nodiscard]] record_state& state_of(std::uint32_t index) const noexcept {
+            return chunks.at(index / record_chunk::size)->states[index % record_chunk::size];
+        }
+
+        [[nodiscard]] bool holds(std::uint32_t index, std::uint8_t stamp) const noexcept {
+            return (state_of(index).ticket & record_state::mark_mask) == stamp;
+        }
+        void let_go(std::uint32_t index, std::uint8_t stamp) noexcept {
+            std::uint32_t& its = state_of(index).ticket;
+            const bool was_left_behind = (its & record_state::mark_mask) == (stamp | record_state::vacant);
+            its |= std::uint32_t{was_left_behind} * record_state::gone; // Without a branch: scrubbing tosses coins.
+        }
+        [[nodiscard]] detail::ordinal deadline(std::uint32_t index) const noexcept { return at(index).deadline; }
+        [[nodiscard]] std::uint64_t number(std::uint32_t index) const noexcept { return at(index).number; }
+        void prefetch(std::uint32_t index) const noexcept {
+            __builtin_prefetch(&state_of(index));
+            __builtin_prefetch(&at(index));
+        }
+        void placed(std::uint32_t index, detail::ticket_place place) noexcept {
+            record_state& its = state_of(index);
+            its.set_ticket(static_cast<std::uint8_t>(its.ticket & record_state::mark_mask), place);
+        }
+
+        /// Takes one more record into use. Throws std::bad_alloc; nothing has changed.
+        std::uint32_t add() {
+            if (used == no_record) throw std::bad_alloc(); // All others have used up their generations.
+            chunks.reserve(used / record_chunk::size + 1);
+            ::new (static_cast<void*>(&at(used))) record;
+            ::new (static_cast<void*>(&state_of(used))) record_state;
+            return used++;
+        }
+
+        detail::chunked_array<record_chunk, 1> chunks;
+        std::uint32_t used = 0;
+    };
+
+    /// While it lives, timers fire, and new ones wait.
+    class advance_guard {
+    public:
+        explicit advance_guard(timer_wheel& wheel) noexcept : wheel_(wheel) {
+            wheel_.advancing_ = true;
+            wheel_.number_limit_ = wheel_.next_number_;
+            wheel_.wheel_.begin_advance();
+        }
+        advance_guard(const advance_guard&) = delete;
+        advance_guard& operator=(const advance_guard&) = delete;
+        ~advance_guard() { wheel_.advancing_ = false; }
+
+    private:
+        timer_wheel& wheel_;
+    };
+
+    static constexpr std::uint32_t no_record = std::numeric_limits<std::uint32_t>::max();
+    static constexpr std::uint32_t last_generation = static_cast<std::uint32_t>((std::uint64_t{2} << GenerationBits) - 1);
+    /// How far ahead `arm` fetches what it will read: the records of timers that fired lie anywhere.
+    static constexpr std::uint32_t arms_ahead = 8;
+    /// A timer is cascaded up to seven times, loaded and fired.
+    static constexpr std::size_t work_per_timer = 16;
+
+    [[nodiscard]] static unsigned shift_of(const wheel_config& config) {
+        if (const std::string problem = config.validate(); !problem.empty()) {
+            throw std::system_error(std::make_error_code(std::errc::invalid_argument), "chime::timer_wheel: " + problem);
+        }
+        return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
+    }
+
+    [[nodiscard]] static std::uint32_t next_wheel_identity() noexcept {
+        static std::atomic<std::uint32_t> last{0};
+        std::uint32_t identity = 0;
+        while (identity == 0) identity = last.fetch_add(1, std::memory_order_relaxed) + 1; // Only uniqueness matters.
+        return identity;
+    }
+
+    [[nodiscard]] bool is_at_cap() const noexcept {
+        return pending_ >= max_timers_;
+    }
+
+    [[noreturn, gnu::noinline, gnu::cold]] void refuse() const {
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                                "chime::timer_wheel::arm: " + std::to_string(pending_) +
+                                    " timers are pending, which is all that this wheel may hold; cancel some or raise "
+                                    "wheel_config::max_timers");
+    }
+
+    [[nodiscard]] bool is_pending(timer_id id) const noexcept {
+        return id.index < records_.used && id.wheel == identity_ && id.generation % 2 != 0 &&
+               records_.state_of(id.index).generation == id.generation;
+    }
+
+    template <class Value>
+    timer_id arm_now(time_point deadline, Value&& value) {
+        if (free_count_ == 0) [[unlikely]] add_record();
+        const std::uint32_t index = *free_.at(free_count_ - 1);
+        __builtin_prefetch(&records_.state_of(*free_.at(free_count_ - std::min(free_count_, arms_ahead))));
+        record_state& state = records_.state_of(index);
+        record& fresh = records_.at(index);
+        const detail::ordinal target = detail::to_ordinal(deadline);
+        const std::uint64_t tick = wheel_.tick_of(target);
+        constexpr bool can_throw = !std::is_nothrow_constructible_v<T, Value>;
+        if constexpr (can_throw) {
+            wheel_.reserve();
+            std::construct_at(std::addressof(fresh.value), std::forward<Value>(value));
+        }
+        if ((state.ticket & record_state::gone) == 0 && wheel_.is_met_before(state.place(), tick)) {
+            state.ticket &= ~record_state::vacant; // Inherits the ticket of its predecessor.
+        } else {
+            const std::uint8_t stamp = state.next_stamp();
+            wheel_.put(wheel_.slot_for(tick), {target, index, stamp}); // The last step that may fail.
+            state.set_ticket(stamp, wheel_.place_of(tick));
+        }
+        if constexpr (!can_throw) std::construct_at(std::addressof(fresh.value), std::forward<Value>(value));
+        --free_count_;
+        fresh.deadline = target;
+        fresh.number = next_number_++;
+        ++state.generation;
+        ++pending_;
+        return {index, state.generation, identity_};
+    }
+
+    [[gnu::noinline]] void add_record() {
+        free_.reserve(records_.used + std::size_t{1}); // So that giving a record back cannot fail.
+        *free_.at(0) = records_.add();
+        free_count_ = 1;
+    }
+
+    /// The id becomes stale, then the value goes. The record is not free yet: the destructor of T may arm.
+    void end_life(std::uint32_t index) noexcept {
+        record_state& state = records_.state_of(index);
+        ++state.generation;
+        state.ticket |= record_state::vacant;
+        --pending_;
+        std::destroy_at(std::addressof(records_.at(index).value));
+    }
+
+    void free_record(std::uint32_t index) noexcept {
+        if (records_.state_of(index).generation == static_cast<std::uint32_t>(last_generation + 1)) [[unlikely]] {
+            ++retired_records_; // Another life would repeat an id.
+            return;
+        }
+        *free_.at(free_count_++) = index;
+    }
+
+    template <class OnDue>
+    void fire(std::uint32_t index, OnDue& on_due) {
+        wheel_.pop_due();
+        record_state& state = records_.state_of(index);
+        record& fired = records_.at(index);
+        ++state.generation;
+        state.ticket |= record_state::vacant | record_state::gone;
+        --pending_;
+        ++fired_;
+        const fired_record guard{*this, fired, index};
+        if constexpr (std::invocable<OnDue&, T&&, time_point>) {
+            on_due(std::move(fired.value), detail::to_time_point(fired.deadline));
+        } else {
+            on_due(std::move(fired.value));
+        }
+    }
+
+    /// Ends the life of a value that was handed to `on_due`, whichever way that was left.
+    struct fired_record {
+        ~fired_record() {
+            std::destroy_at(std::addressof(fired.value));
+            wheel.free_record(index);
+            wheel.wheel_.limit_stale(wheel.records_, wheel.pending_, true);
+        }
+        timer_wheel& wheel;
+        record& fired;
+        std::uint32_t index;
+    };
+
+    /// Postpones to a time before the one that the ticket would be met at, or where that is hard to tell.
+    [[gnu::noinline]] void move_ticket(std::uint32_t index, detail::ordinal target) {
+        record& moved = records_.at(index);
+        if (target >= moved.deadline) {
+            moved.deadline = target; // Wherever the ticket is, it is not later than the deadline in force.
+            return;
+        }
+        record_state& state = records_.state_of(index);
+        const std::uint8_t stamp = state.next_stamp();
+        const std::uint64_t tick = wheel_.tick_of(target);
+        if (advancing_ && moved.number < number_limit_ && tick <= wheel_.current_tick()) {
+            wheel_.put_near({target, moved.number, index, stamp}); // In time for this very advance.
+        } else {
+            wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
+        }
+        state.set_ticket(stamp, wheel_.place_of(tick));
+        moved.deadline = target;
+        wheel_.limit_stale(records_, pending_, advancing_);
+    }
+
+    detail::storage memory_;
+    detail::ordinal now_;
+    std::size_t pending_ = 0;
+    std::uint64_t next_number_ = 0;
+    std::uint32_t free_count_ = 0;
+    std::uint32_t identity_ = next_wheel_identity();
+    std::size_t max_timers_;
+    record_table records_;
+    detail::chunked_array<std::uint32_t> free_; ///< A stack: to walk a list through the records would miss the cache.
+    bool advancing_ = false;
+    std::uint64_t number_limit_ = 0; ///< Of the advance that is going on.
+    std::uint64_t fired_ = 0;
+    std::uint64_t cancelled_ = 0;
+    std::uint64_t postponed_ = 0;
+    std::uint64_t retired_records_ = 0;
+    detail::ticket_wheel wheel_;
+};
+
+} // namespace v0
+} // namespace chime

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+namespace chime::inline v0::base {
+
+/// The one thread of the library: joined by its owner, as std::thread demands.
+using thread = std::thread;
+
+/// How many processors the calling thread may run on; at least one.
+[[nodiscard]] unsigned usable_processors() noexcept;
+
+/// Keeps the calling thread on one processor, counted as the kernel counts them. An error, for a processor that is
+/// absent or forbidden, leaves the thread where it may run now.
+[[nodiscard]] std::error_code pin_this_thread(unsigned processor) noexcept;
+
+/// Names the calling thread for debuggers and `top`; the kernel keeps the first 15 bytes.
+void name_this_thread(std::string_view name) noexcept;
+
+/// Lets other threads run first.
+inline void yield_this_thread() noexcept {
+    std::this_thread::yield();
+}
+
+}  // namespace chime::inline v0::base

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "base/check.hpp"
+
+#include <gtest/gtest.h>
+
+TEST(check, passes_silently_and_evaluates_once) {
+    int evaluations = 0;
+    CHIME_CHECK(++evaluations == 1, "a condition is evaluated once");
+    EXPECT_EQ(evaluations, 1);
+}
+
+TEST(check, is_an_expression) {
+    const bool holds = true;
+    const int answer = (CHIME_CHECK(holds, "a check may stand before a comma"), 42);
+    EXPECT_EQ(answer, 42);
+}
+
+TEST(check_death_test, aborts_and_names_the_invariant_the_condition_and_the_place) {
+    const int live = 1;
+    EXPECT_DEATH(CHIME_CHECK(live == 2, "I4: bitmaps, counts and chains agree"),
+                 "chime: broken invariant: I4: bitmaps, counts and chains agree "
+                 "\\(live == 2 is false at check_test.cpp:[0-9]+\\)");
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/wheel.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace chime {
+inline namespace v0 {
+namespace detail {
+
+/// Checks every invariant of a wheel the slow way, by looking at all of it. For tests; not from inside `on_due`.
+struct wheel_audit {
+    /// Empty if all is well; otherwise the first thing that is not.
+    template <class T, unsigned GenerationBits>
+    [[nodiscard]] static std::string check(const timer_wheel<T, GenerationBits>& wheel) {
+        return wheel_audit().look_at(wheel);
+    }
+
+private:
+    /// The earliest ticket that a record could be found by.
+    struct sighting {
+        std::size_t valid_tickets = 0;
+        ordinal earliest = end_of_time;
+    };
+
+    template <class Wheel>
+    std::string look_at(const Wheel& wheel) {
+        const ticket_wheel& order = wheel.wheel_;
+        seen_.assign(wheel.records_.used, {});
+        look_at_slots(wheel, order);
+        look_at_drain(wheel, order);
+        look_at_near(wheel, order.near_);
+        look_at_records(wheel, order);
+        expect(tickets_ == order.tickets_, "the ticket count is not what the chains hold");
+        expect(blocks_ + order.pool_.free_count() == order.pool_.block_count(), "a block is lost or doubled");
+        expect(order.tickets_ <= 2 * wheel.pending_ + order.stale_slack_ + 2 * ticket_block::capacity,
+               "more stale tickets than live ones plus the slack");
+        return problem_;
+    }
+
+    void expect(bool holds, const char* what) {
+        if (!holds && problem_.empty()) problem_ = what;
+    }
+
+    template <class Wheel>
+    void look_at_ticket(const Wheel& wheel, const ticket& met) {
+        ++tickets_;
+        expect(met.index < wheel.records_.used, "a ticket names a record that never was");
+        if (!problem_.empty() || !wheel.records_.holds(met.index, met.stamp)) return;
+        sighting& record = seen_[met.index];
+        ++record.valid_tickets;
+        record.earliest = std::min(record.earliest, met.deadline);
+    }
+
+    template <class Visit>
+    void look_at_chain(const ticket_block* block, const ticket* end, const Visit& visit) {
+        for (; block != nullptr; block = block->next) {
+            ++blocks_;
+            const ticket* const first = block->tickets.data();
+            const ticket* const last = block->next != nullptr ? first + ticket_block::capacity : end;
+            expect(first <= last && last <= first + ticket_block::capacity, "a chain ends outside of its last block");
+            if (!problem_.empty()) return;
+            for (const ticket* each = first; each != last; ++each) visit(*each);
+        }
+    }
+
+    template <class Wheel>
+    void look_at_slots(const Wheel& wheel, const ticket_wheel& order) {
+        for (std::uint32_t where = 0; where <= ticket_wheel::overdue_slot; ++where) {
+            const auto& slot = order.slots_->slots[where];
+            const bool overdue = where == ticket_wheel::overdue_slot;
+            if (!overdue) {
+                const bool marked = (order.occupied_[where / 64] >> where % 64 & 1) != 0;
+                expect(marked == (slot.write != nullptr), "a slot and its bit in the bitmap disagree");
+                expect(!marked || (order.occupied_levels_ >> where / ticket_wheel::slots_per_level & 1) != 0,
+                       "an occupied slot in a level that counts as empty");
+            }
+            if (slot.write == nullptr) {
+                expect(slot.min == end_of_time, "an empty slot has a minimum");
+                continue;
+            }
+            std::size_t count = 0;
+            look_at_chain(order.slots_->heads[where], slot.write, [&](const ticket& met) {
+                ++count;
+                const std::uint64_t tick = order.tick_of(met.deadline);
+                expect(overdue ? tick <= order.current_tick_ : order.slot_for(tick) == where || is_cascading(order),
+                       "a ticket sits in the wrong slot");
+                expect(slot.min <= met.deadline, "a slot's minimum is later than one of its tickets");
+                look_at_ticket(wheel, met);
+            });
+            expect(count != 0, "an occupied slot holds nothing");
+        }
+    }
+
+    /// A cascade may put tickets into the slot of the very tick that it happens in; they are loaded next.
+    static bool is_cascading(const ticket_wheel& order) { return !order.loaded_; }
+
+    template <class Wheel>
+    void look_at_drain(const Wheel& wheel, const ticket_wheel& order) {
+        look_at_chain(order.drain_.block, order.drain_.end, [&](const ticket& met) {
+            expect(order.drain_.min <= met.deadline, "a drain's minimum is later than one of its tickets");
+            look_at_ticket(wheel, met);
+        });
+        expect(order.drain_.block != nullptr || order.drain_.min == end_of_time, "an empty drain has a minimum");
+    }
+
+    template <class Wheel>
+    void look_at_near(const Wheel& wheel, const near_run& near) {
+        for (std::size_t position = near.head_; position < near.tail_; ++position) {
+            const due_entry& entry = *near.run_.at(position);
+            look_at_ticket(wheel, {entry.deadline, entry.index, entry.stamp});
+            if (position > near.head_ && position < near.sorted_) {
+                expect(!(entry < *near.run_.at(position - 1)), "the near run is not in order");
+            }
+        }
+        for (std::size_t position = 0; position < near.heap_size_; ++position) {
+            const due_entry& entry = *near.heap_.at(position);
+            look_at_ticket(wheel, {entry.deadline, entry.index, entry.stamp});
+            if (position > 0) {
+                expect(!(entry < *near.heap_.at((position - 1) / near_run::fan_out)), "the near heap is not in order");
+            }
+        }
+    }
+
+    template <class Wheel>
+    void look_at_records(const Wheel& wheel, const ticket_wheel& order) {
+        std::size_t pending = 0;
+        ordinal earliest = end_of_time;
+        for (std::uint32_t index = 0; index < wheel.records_.used && problem_.empty(); ++index) {
+            const auto& state = wheel.records_.state_of(index);
+            if (!state.is_pending()) continue;
+            ++pending;
+            const ordinal deadline = wheel.records_.at(index).deadline;
+            earliest = std::min(earliest, deadline);
+            expect(seen_[index].valid_tickets != 0, "a pending timer has no ticket");
+            expect(seen_[index].earliest <= deadline, "a ticket will be met after the deadline of its timer");
+            expect(!order.is_met_before(state.place(), order.tick_of(seen_[index].earliest)),
+                   "a ticket sits later than its record believes");
+        }
+        expect(pending == wheel.pending_, "the count of pending timers is wrong");
+        expect(pending == 0 || order.next_deadline() <= earliest, "the next deadline is later than the truth");
+
+        for (std::uint32_t position = 0; position < wheel.free_count_ && problem_.empty(); ++position) {
+            expect(!wheel.records_.state_of(*wheel.free_.at(position)).is_pending(), "a pending record is on the free list");
+        }
+        expect(pending + wheel.free_count_ + wheel.retired_records_ == wheel.records_.used, "a record is lost or doubled");
+    }
+
+    std::string problem_;
+    std::vector<sighting> seen_;
+    std::size_t tickets_ = 0;
+    std::size_t blocks_ = 0;
+};
+
+} // namespace detail
+} // namespace v0
+} // namespace chime
