@@ -39,7 +39,7 @@ struct type_list {
 };
 
 // In the order in which they are shown.
-using contenders = type_list<boost_asio, boost_asio_reused, libuv, libevent, libev, std_multimap, std_priority_queue,
+using contenders = type_list<boost_asio, boost_asio_fresh, libuv, libevent, libev, std_multimap, std_priority_queue,
                              chime_wheel, layout<layouts::lists>, layout<layouts::wide_tickets>>;
 using workloads = type_list<timeout_churn, fire, keep_alive, keep_alive_fixed>;
 
@@ -82,7 +82,7 @@ std::vector<std::uint64_t> sizes_to_run(const options& options) {
 template <class Workload, class Contender>
 bool is_worthwhile(const options& options, std::uint64_t timers) {
     constexpr bool arms = std::is_same_v<Workload, timeout_churn> || std::is_same_v<Workload, fire>;
-    constexpr bool is_second_asio = std::is_same_v<Contender, boost_asio_reused>;
+    constexpr bool is_second_asio = std::is_same_v<Contender, boost_asio_fresh>;
     if (options.contenders.empty() && is_second_asio && !arms) return false;
     if (timers <= 1'000'000 || !options.sizes.empty()) return true;
     return !is_second_asio && !std::is_same_v<Contender, libuv> && !std::is_same_v<Contender, libevent> &&

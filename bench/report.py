@@ -12,7 +12,7 @@ CHART_WIDTH = 360  # Units of a chart; a phone shows one per row at about this m
 # One hue per contender, of a brightness that reads on white and on black.
 COLOURS = {
     "boost.asio": "#d9485f",
-    "boost.asio.reused": "#ec93a0",
+    "boost.asio.fresh": "#ec93a0",
     "libuv": "#1f9e89",
     "libevent": "#7fae4e",
     "libev": "#e08e1b",
@@ -170,7 +170,7 @@ def growth(report, workload):
         if not points:
             continue
         width = 3.5 if name.startswith("chime") else 1.8
-        dash = ' stroke-dasharray="5 3"' if name.startswith("layout") or name.endswith("reused") else ""
+        dash = ' stroke-dasharray="5 3"' if name.startswith("layout") or name.endswith("fresh") else ""
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
         parts.append(
             f'<g stroke="{colour(name)}" fill="none"><title>{html.escape(name)}</title>'

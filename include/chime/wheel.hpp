@@ -477,7 +477,8 @@ public:
     }
 
     [[nodiscard]] ticket_place place_of(std::uint64_t tick) const noexcept {
-        const bool is_far = tick > current_tick_ && tick - current_tick_ > place_mask;
+        tick = std::max(tick, current_tick_);
+        const bool is_far = tick - current_tick_ > place_mask;
         return static_cast<ticket_place>(tick & place_mask) | ticket_place{is_far} << place_bits;
     }
 
@@ -485,7 +486,7 @@ public:
     [[nodiscard]] bool is_met_before(ticket_place place, std::uint64_t tick) const noexcept {
         const std::uint64_t ahead = (place - current_tick_) & place_mask;
         // Not && and ||: each of these is a coin toss in one workload or another, all of them together are not.
-        return bool((place <= place_mask) & (ahead != 0) & (tick > current_tick_ + ahead));
+        return bool((place <= place_mask) & (ahead != 0) & (tick > current_tick_) & (tick - current_tick_ > ahead));
     }
 
     /// Afterwards one put() cannot fail. Throws std::bad_alloc; nothing has changed.
@@ -559,8 +560,8 @@ public:
     /// Call after anything that leaves a stale ticket behind: keeps them below the live ones plus the slack.
     template <ticket_resolver Records>
     void limit_stale(Records& records, std::size_t live, bool advancing) noexcept {
-        // A whole round of scrubbing may pass between the first sign of too many and the last of them.
-        if (tickets_ + live / 8 > live * 2 + stale_slack_ / 2) [[unlikely]] scrub(records, advancing);
+        // Early enough for a whole round of scrubbing, during which more may come.
+        if (tickets_ + live / 4 > live * 2 + stale_slack_ / 2) [[unlikely]] scrub(records, advancing);
     }
 
     void clear() noexcept {
@@ -677,7 +678,7 @@ private:
                   where == overdue_slot ? 0U : static_cast<unsigned>(where / slots_per_level)};
         source = slot{};
         if (where != overdue_slot) unmark(where);
-        if (where == scrub_slot_) scrub_until_ = nullptr;
+        if (scrub_turn_ == where || scrub_turn_ == drain_turn) scrub_until_ = nullptr;
     }
 
     /// How many tickets the block at hand holds.
@@ -691,6 +692,7 @@ private:
         pool_.give_back(drain_.block);
         drain_.block = next;
         if (next == nullptr) drain_ = drain{};
+        if (scrub_turn_ == drain_turn) scrub_until_ = nullptr;
     }
 
     /// Moves the current tick to the next occupied slot, if it begins by `target_tick`; false: there is none.
@@ -823,69 +825,85 @@ private:
         }
     }
 
-    /// Looks through about one block of tickets, wherever the last call left off, and drops the stale ones.
+    /// Looks through a few dozen tickets, wherever the last call left off, and drops the stale ones.
     template <class Records>
     [[gnu::noinline]] void scrub(Records& records, bool advancing) noexcept {
-        // What was loaded or taken out of its slot may fire in this very advance, in order: it stays where it is.
-        if (!advancing && drain_.block != nullptr) return scrub_drain(records);
         std::size_t seen = 0;
-        for (unsigned blocks = 0; blocks < 16 && seen < ticket_block::capacity; ++blocks) {
-            if (scrub_until_ == nullptr && !next_scrub_slot()) {
-                if (!advancing) scrub_near(records);
+        for (unsigned blocks = 0; blocks < 16 && seen < tickets_per_scrub; ++blocks) {
+            if (scrub_turn_ == near_turn && scrub_near_left_ != 0) {
+                seen += scrub_near(records, advancing);
+            } else if (scrub_turn_ == drain_turn && scrub_until_ != nullptr) {
+                seen += scrub_block(records, drain_.block, drain_.end);
+                if (drain_.block == nullptr) drain_ = drain{};
+            } else if (scrub_until_ != nullptr) {
+                seen += scrub_slot(records);
+            } else if (!next_turn()) {
                 return;
             }
-            seen += scrub_block(records);
         }
     }
 
-    /// Finds the next occupied slot in turn; false: the round is over.
-    bool next_scrub_slot() noexcept {
-        while (++scrub_slot_ <= overdue_slot) {
-            if (scrub_slot_ != overdue_slot) {
-                const std::uint64_t ahead = occupied_[scrub_slot_ / 64] >> scrub_slot_ % 64;
-                if (ahead == 0) {
-                    scrub_slot_ |= 63;
-                    continue;
-                }
-                scrub_slot_ += static_cast<slot_number>(std::countr_zero(ahead));
-            } else if (slots_->slots[overdue_slot].write == nullptr) {
-                continue;
+    /// Finds who is next: an occupied slot, the chain that an advance has left half drained, the near run.
+    /// False: the round is over.
+    bool next_turn() noexcept {
+        while (++scrub_turn_ < overdue_slot) {
+            const std::uint64_t ahead = occupied_[scrub_turn_ / 64] >> scrub_turn_ % 64;
+            if (ahead != 0) {
+                scrub_turn_ += static_cast<slot_number>(std::countr_zero(ahead));
+                break;
             }
-            scrub_until_ = block_of(slots_->slots[scrub_slot_].write);
-            return true;
+            scrub_turn_ |= 63;
         }
-        scrub_slot_ = ~slot_number{0};
-        return false;
+        if (scrub_turn_ <= overdue_slot) {
+            if (ticket* const write = slots_->slots[scrub_turn_].write) scrub_until_ = block_of(write);
+        } else if (scrub_turn_ == drain_turn) {
+            if (drain_.block != nullptr) scrub_until_ = block_of(drain_.end);
+        } else if (scrub_turn_ == near_turn) {
+            scrub_near_left_ = near_.size();
+        } else {
+            scrub_turn_ = ~slot_number{0};
+            return false;
+        }
+        return true;
     }
 
-    /// Sorts out the first block of the slot whose turn it is; what is live goes to the end of the chain.
     template <class Records>
-    std::size_t scrub_block(Records& records) noexcept {
-        slot& target = slots_->slots[scrub_slot_];
-        ticket_block* const block = slots_->heads[scrub_slot_];
+    std::size_t scrub_slot(Records& records) noexcept {
+        slot& target = slots_->slots[scrub_turn_];
+        const std::size_t seen = scrub_block(records, slots_->heads[scrub_turn_], target.write);
+        if (target.write == nullptr) {
+            target = slot{};
+            if (scrub_turn_ != overdue_slot) unmark(scrub_turn_);
+        }
+        return seen;
+    }
+
+    /// Sorts out the first block of a chain; what is live goes to the end of the chain. Answers how many it has seen.
+    template <class Records>
+    std::size_t scrub_block(Records& records, ticket_block*& head, ticket*& write) noexcept {
+        ticket_block* const block = head;
         if (block == scrub_until_) scrub_until_ = nullptr;
         ticket* const first = block->tickets.data();
         if (block->next == nullptr) {
-            const auto count = static_cast<std::size_t>(target.write - first);
-            target.write = first + keep_live(records, first, count);
-            if (target.write == first) {
+            const auto count = static_cast<std::size_t>(write - first);
+            write = first + keep_live(records, first, count);
+            if (write == first) {
                 pool_.give_back(block);
-                target = slot{};
-                if (scrub_slot_ != overdue_slot) unmark(scrub_slot_);
+                head = nullptr;
+                write = nullptr;
             }
             return count;
         }
-        slots_->heads[scrub_slot_] = block->next;
+        head = block->next;
         const std::size_t live = keep_live(records, first, ticket_block::capacity);
-        const std::size_t room = block_is_full(target.write) ? 0 : room_behind(target.write);
-        const std::size_t moved = std::min(live, room);
-        target.write = std::copy_n(first, moved, target.write);
+        const std::size_t moved = std::min(live, block_is_full(write) ? 0 : room_behind(write));
+        write = std::copy_n(first, moved, write);
         if (moved == live) {
             pool_.give_back(block);
         } else {
-            block_of(target.write)->next = block;
+            block_of(write)->next = block;
             block->next = nullptr;
-            target.write = std::copy(first + moved, first + live, first);
+            write = std::copy(first + moved, first + live, first);
         }
         return ticket_block::capacity;
     }
@@ -909,27 +927,18 @@ private:
         return kept;
     }
 
-    /// A budget has stopped an advance in the middle of a chain: sorts out its next block.
-    template <class Records>
-    void scrub_drain(Records& records) noexcept {
-        if (pool_.free_count() < ticket_block::capacity) return; // Cancelling never allocates.
-        near_.settle();
-        if (drain_.level != 0) {
-            cascade_block(records);
-        } else {
-            // What belongs to the current tick goes where the next advance will load it from.
-            ticket* const first = drain_.block->tickets.data();
-            const std::size_t live = keep_live(records, first, block_count());
-            for (std::size_t position = 0; position < live; ++position) put_again(overdue_slot, first[position]);
-        }
-        end_block();
-    }
-
     /// Takes the last entries out of the near run; live ones go where the next advance will load them from.
     template <class Records>
-    void scrub_near(Records& records) noexcept {
-        for (std::size_t seen = 0; seen < ticket_block::capacity && near_.size() != 0; ++seen) {
-            if (block_is_full(slots_->slots[overdue_slot].write) && pool_.free_count() == 0) return;
+    std::size_t scrub_near(Records& records, bool advancing) noexcept {
+        near_.settle();
+        const std::size_t count = std::min({scrub_near_left_, ticket_block::capacity, near_.size()});
+        scrub_near_left_ -= count;
+        // In the middle of an advance these are about to fire, in order. And cancelling never allocates.
+        if (count == 0 || advancing || pool_.free_count() == 0) {
+            scrub_near_left_ = 0;
+            return 0;
+        }
+        for (std::size_t seen = 0; seen < count; ++seen) {
             const due_entry entry = near_.pop_back();
             if (records.holds(entry.index, entry.stamp)) {
                 put_again(overdue_slot, {entry.deadline, entry.index, entry.stamp});
@@ -939,7 +948,13 @@ private:
                 ++scrubbed_;
             }
         }
+        return count;
     }
+
+    /// In scrubbing, whose turn comes after that of the last slot.
+    static constexpr slot_number drain_turn = overdue_slot + 1;
+    static constexpr slot_number near_turn = overdue_slot + 2;
+    static constexpr std::size_t tickets_per_scrub = 64;
 
     static constexpr unsigned place_bits = 24;
     static constexpr std::uint64_t place_mask = (std::uint64_t{1} << place_bits) - 1;
@@ -959,8 +974,9 @@ private:
     std::size_t stale_slack_;
     slot_table* slots_;
     std::array<std::uint64_t, level_count * words_per_level> occupied_{};
-    slot_number scrub_slot_ = ~slot_number{0};
-    ticket_block* scrub_until_ = nullptr; ///< The last block of this turn; null: the next slot's turn.
+    slot_number scrub_turn_ = ~slot_number{0};
+    ticket_block* scrub_until_ = nullptr; ///< The last block of a chain's turn; null: it is over.
+    std::size_t scrub_near_left_ = 0;     ///< What is left of the near run's turn.
     std::uint64_t cascaded_ = 0;
     std::uint64_t stale_dropped_ = 0;
     std::uint64_t scrubbed_ = 0;

@@ -188,11 +188,16 @@ class wheel_duel {
         if (!model_.in_turn()) {
             check_ledger();
             if (audit_ == audit::after_each_operation) {
-                const std::string complaint = detail::wheel_audit::check(wheel_);
-                if (!complaint.empty()) {
-                    fail("audit: " + complaint);
-                }
+                check_invariants();
             }
+        }
+    }
+
+    /// Looks at the whole inside of the wheel; not from inside on_due.
+    void check_invariants() const {
+        const std::string complaint = detail::wheel_audit::check(wheel_);
+        if (!complaint.empty()) {
+            fail("audit: " + complaint);
         }
     }
 
