@@ -44,7 +44,7 @@ int milliseconds_until(std::optional<clock_type::time_point> deadline, clock_typ
 }
 
 class server {
-public:
+ public:
     server() {
         for (int number = 0; number < static_cast<int>(connections_.size()); ++number) open(number);
     }
@@ -57,13 +57,14 @@ public:
             std::array<epoll_event, 8> ready{};
             const int count = ::epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()),
                                            milliseconds_until(timers_.next_deadline(), clock_type::now()));
-            now_ = clock_type::now(); // Once per turn: what is armed in this turn counts from here.
+            now_ = clock_type::now();  // Once per turn: what is armed in this turn counts from here.
             for (int i = 0; i < count; ++i) receive(ready[static_cast<std::size_t>(i)].data.fd);
-            timers_.advance(now_, [this](event due) { act(due); }, 256);
+            timers_.advance(
+                now_, [this](event due) { act(due); }, 256);
         }
     }
 
-private:
+ private:
     void open(int number) {
         std::array<int, 2> ends{};
         if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
@@ -84,15 +85,16 @@ private:
         connection& from = connections_[static_cast<std::size_t>(number)];
         std::array<char, 64> text{};
         const auto length = ::read(from.ours, text.data(), text.size());
-        std::printf("%4d ms  connection %d says \"%.*s\"\n", elapsed_ms(), number, static_cast<int>(length), text.data());
-        timers_.postpone(from.idle, now_ + idle_limit); // Writes a deadline into a record, nothing else.
+        std::printf("%4d ms  connection %d says \"%.*s\"\n", elapsed_ms(), number, static_cast<int>(length),
+                    text.data());
+        timers_.postpone(from.idle, now_ + idle_limit);  // Writes a deadline into a record, nothing else.
     }
 
     void act(event due) {
         connection& about = connections_[static_cast<std::size_t>(due.connection)];
         if (due.what == event::kind::connection_is_idle) {
             std::printf("%4d ms  connection %d was silent for too long\n", elapsed_ms(), due.connection);
-            ::close(about.ours); // This also ends epoll's interest in it.
+            ::close(about.ours);  // This also ends epoll's interest in it.
             ::close(about.peers);
             --open_;
         } else if (words_-- > 0) {
@@ -112,7 +114,7 @@ private:
     int words_ = 9;
 };
 
-} // namespace
+}  // namespace
 
 int main() {
     server().run();

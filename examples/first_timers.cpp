@@ -18,10 +18,10 @@ int main() {
     const chime::timer_id train = timers.arm(clock_type::now() + 1h, "the train");
     timers.arm(clock_type::now() + 30ms, "cake");
 
-    timers.postpone(tea, clock_type::now() + 40ms); // In place, to later or earlier.
+    timers.postpone(tea, clock_type::now() + 40ms);  // In place, to later or earlier.
     if (const auto what = timers.cancel(train)) std::printf("not waiting for %s\n", *what);
 
-    while (const auto deadline = timers.next_deadline()) { // Your loop: epoll, a GUI, the frames of a game.
+    while (const auto deadline = timers.next_deadline()) {  // Your loop: epoll, a GUI, the frames of a game.
         std::this_thread::sleep_until(*deadline);
         timers.advance(clock_type::now(), [](const char* what) { std::printf("time for %s\n", what); });
     }

@@ -43,9 +43,8 @@
 /// before its ticket would be met takes a new stamp and a second ticket, and whoever meets the first one drops it.
 ///
 /// Stamps have five bits and wrap. A stale ticket that looks valid again is harmless: nothing fires but by the deadline
-/// and the number in a live record, and firing ends that life. Stamp, place of the ticket and generation of each record
-/// lie together in one word, and all these words in an array of their own: what cancels, postpones and sorts out stale
-/// tickets reads nothing else.
+/// and the number in a live record, and firing ends that life. All that is known of a timer lies in one record, 32 bytes
+/// with a value of eight: at a million timers, each operation costs that one cache miss.
 ///
 /// **Scrubbing.** With `tickets > 2 * live + slack` in sight, each operation that would add to it first looks through
 /// one block of tickets of some slot, in turn. This needs no memory, cannot fail, and takes less than a microsecond.
@@ -127,17 +126,17 @@ struct wheel_stats {
     std::uint64_t cancelled = 0;
     std::uint64_t postponed = 0;
     std::uint64_t pending = 0;
-    std::uint64_t tickets = 0;         ///< Now in the wheel, live and stale.
-    std::uint64_t stale = 0;           ///< Of these, the stale ones.
-    std::uint64_t stale_dropped = 0;   ///< Stale tickets met when their slot came up.
-    std::uint64_t scrubbed = 0;        ///< Stale tickets removed before their slot came up.
-    std::uint64_t cascaded = 0;        ///< Tickets moved from one slot to another.
-    std::uint64_t retired_records = 0; ///< Records that have used up their generations.
+    std::uint64_t tickets = 0;          ///< Now in the wheel, live and stale.
+    std::uint64_t stale = 0;            ///< Of these, the stale ones.
+    std::uint64_t stale_dropped = 0;    ///< Stale tickets met when their slot came up.
+    std::uint64_t scrubbed = 0;         ///< Stale tickets removed before their slot came up.
+    std::uint64_t cascaded = 0;         ///< Tickets moved from one slot to another.
+    std::uint64_t retired_records = 0;  ///< Records that have used up their generations.
 };
 
 namespace detail {
 
-struct wheel_audit; // Defined by the tests: checks every invariant of a wheel the slow way.
+struct wheel_audit;  // Defined by the tests: checks every invariant of a wheel the slow way.
 
 /// Nanoseconds since the earliest time_point. Unsigned, so that its bits order as the times do.
 using ordinal = std::uint64_t;
@@ -159,7 +158,7 @@ static_assert(std::ratio_equal_v<std::chrono::steady_clock::period, std::nano>, 
 
 /// The memory of one wheel: a resource, and how much was taken from it.
 class storage {
-public:
+ public:
     explicit storage(std::pmr::memory_resource* resource) noexcept
         : resource_(resource != nullptr ? resource : std::pmr::new_delete_resource()) {}
 
@@ -176,20 +175,20 @@ public:
 
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-private:
+ private:
     std::pmr::memory_resource* resource_;
     std::size_t bytes_ = 0;
 };
 
 /// How many elements make a chunk of about 128 KiB.
 template <class Element>
-inline constexpr std::size_t usual_chunk_size =
-    std::bit_floor(std::max<std::size_t>(64, (std::size_t{128} << 10) / sizeof(Element)));
+inline constexpr std::size_t
+    usual_chunk_size = std::bit_floor(std::max<std::size_t>(64, (std::size_t{128} << 10) / sizeof(Element)));
 
 /// An array that grows in chunks and never moves what it holds. Raw memory: it runs no constructors.
 template <class Element, std::size_t ChunkSize = usual_chunk_size<Element>>
 class chunked_array {
-public:
+ public:
     static constexpr std::size_t chunk_size = ChunkSize;
 
     explicit chunked_array(storage& memory) noexcept : memory_(memory) {}
@@ -214,7 +213,7 @@ public:
         while (capacity() < count) [[unlikely]] add_chunk();
     }
 
-private:
+ private:
     static constexpr std::size_t chunk_bytes = chunk_size * sizeof(Element);
     static constexpr std::size_t chunk_alignment = std::max<std::size_t>(64, alignof(Element));
 
@@ -249,6 +248,7 @@ struct ticket {
 
 /// Where in time a ticket sits, in 25 bits: the low bits of its tick, or that it is too far ahead for them to tell.
 using ticket_place = std::uint32_t;
+inline constexpr ticket_place far_away = 1U << 24;
 
 /// A link of a slot's chain. Aligned to its size, so that a write pointer tells by itself when its block is full.
 struct alignas(512) ticket_block {
@@ -261,7 +261,7 @@ static_assert(sizeof(ticket_block) == 512 && sizeof(ticket) == 16);
 
 /// Blocks for all the chains of one wheel; a block that was given back is the next to be taken.
 class block_pool {
-public:
+ public:
     explicit block_pool(storage& memory) noexcept : slabs_(memory) {}
 
     /// Afterwards `count` calls of take() cannot fail. Throws std::bad_alloc; nothing has changed.
@@ -285,7 +285,7 @@ public:
     [[nodiscard]] std::size_t free_count() const noexcept { return free_count_; }
     [[nodiscard]] std::size_t block_count() const noexcept { return block_count_; }
 
-private:
+ private:
     [[gnu::noinline, gnu::cold]] void add_slab() {
         constexpr std::size_t slab_blocks = 64;
         slabs_.reserve(block_count_ + slab_blocks);
@@ -316,14 +316,15 @@ struct due_entry {
 /// The tickets of the current tick in firing order: a sorted run for what came together, and beside it a heap for
 /// what did not fit behind the end of the run. Firing merges the two.
 class near_run {
-public:
+ public:
     explicit near_run(storage& memory) noexcept : run_(memory), heap_(memory) {}
 
     [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_ + heap_size_; }
 
     /// The first in order, or null. Needs settle() after append().
     [[nodiscard]] const due_entry* front() const noexcept {
-        if (heap_size_ == 0) [[likely]] return head_ != tail_ ? run_.at(head_) : nullptr;
+        if (heap_size_ == 0) [[likely]]
+            return head_ != tail_ ? run_.at(head_) : nullptr;
         return heap_leads() ? heap_.at(0) : run_.at(head_);
     }
 
@@ -384,7 +385,7 @@ public:
 
     void clear() noexcept { head_ = tail_ = sorted_ = heap_size_ = 0; }
 
-private:
+ private:
     friend wheel_audit;
     using run_t = chunked_array<due_entry>;
     static constexpr std::size_t fan_out = 4;
@@ -426,7 +427,7 @@ private:
     run_t run_;
     std::size_t head_ = 0;
     std::size_t tail_ = 0;
-    std::size_t sorted_ = 0; ///< The end of what settle() has seen.
+    std::size_t sorted_ = 0;  ///< The end of what settle() has seen.
     run_t heap_;
     std::size_t heap_size_ = 0;
 };
@@ -436,18 +437,24 @@ private:
 template <class Records>
 concept ticket_resolver = requires(Records& records, const Records& view, std::uint32_t index, std::uint8_t stamp,
                                    ticket_place place) {
-    { view.holds(index, stamp) } noexcept -> std::same_as<bool>;    // Is this the ticket of a pending timer?
-    { records.let_go(index, stamp) } noexcept;                      // If it is not, it leaves the wheel.
-    { view.deadline(index) } noexcept -> std::same_as<ordinal>;     // The deadline in force.
-    { view.number(index) } noexcept -> std::same_as<std::uint64_t>; // The arming number.
-    { view.prefetch(index) } noexcept;                              // All of these will be asked for soon.
-    { records.placed(index, place) } noexcept;                      // Its ticket sits somewhere else now.
+    { view.holds(index, stamp) }
+    noexcept->std::same_as<bool>;  // Is this the ticket of a pending timer?
+    { records.let_go(index, stamp) }
+    noexcept;  // If it is not, it leaves the wheel.
+    { view.deadline(index) }
+    noexcept->std::same_as<ordinal>;  // The deadline in force.
+    { view.number(index) }
+    noexcept->std::same_as<std::uint64_t>;  // The arming number.
+    { view.prefetch(index) }
+    noexcept;  // All of these will be asked for soon.
+    { records.placed(index, place) }
+    noexcept;  // Its ticket sits somewhere else now.
 };
 
 /// Orders tickets. Knows nothing of what they stand for; the records tell it through a resolver.
 /// Owned by one timer_wheel or worker; one thread at a time.
 class ticket_wheel {
-public:
+ public:
     using slot_number = std::uint32_t;
     /// How much may be done before coming back, in tickets looked at.
     using work = std::size_t;
@@ -459,8 +466,14 @@ public:
     static constexpr slot_number overdue_slot = level_count * slots_per_level;
 
     ticket_wheel(storage& memory, ordinal start, unsigned tick_shift, std::size_t stale_slack)
-        : memory_(memory), pool_(memory), near_(memory), current_tick_(start >> tick_shift), tick_shift_(tick_shift),
-          stale_slack_(stale_slack), slots_(static_cast<slot_table*>(memory.take(sizeof(slot_table), 64))) {
+        : memory_(memory),
+          pool_(memory),
+          near_(memory),
+          current_tick_(start >> tick_shift),
+          tick_shift_(tick_shift),
+          stale_slack_(stale_slack),
+          credit_(static_cast<std::int64_t>(stale_slack) * 2),
+          slots_(static_cast<slot_table*>(memory.take(sizeof(slot_table), 64))) {
         ::new (static_cast<void*>(slots_)) slot_table{};
     }
     ticket_wheel(const ticket_wheel&) = delete;
@@ -469,7 +482,10 @@ public:
 
     [[nodiscard]] std::uint64_t tick_of(ordinal deadline) const noexcept { return deadline >> tick_shift_; }
     [[nodiscard]] std::uint64_t current_tick() const noexcept { return current_tick_; }
-    [[nodiscard]] std::size_t tickets() const noexcept { return tickets_; }
+    /// How many tickets there are, given the number of live timers.
+    [[nodiscard]] std::size_t tickets(std::size_t live) const noexcept {
+        return (live * timer_credit + stale_slack_ * 2 - static_cast<std::size_t>(credit_)) / ticket_cost;
+    }
 
     /// Where a ticket for `tick` belongs now.
     [[nodiscard]] slot_number slot_for(std::uint64_t tick) const noexcept {
@@ -477,29 +493,27 @@ public:
     }
 
     [[nodiscard]] ticket_place place_of(std::uint64_t tick) const noexcept {
-        tick = std::max(tick, current_tick_);
-        const bool is_far = tick - current_tick_ > place_mask;
-        return static_cast<ticket_place>(tick & place_mask) | ticket_place{is_far} << place_bits;
+        const std::uint64_t ahead = tick > current_tick_ ? tick - current_tick_ : 0;
+        const auto low_bits = static_cast<ticket_place>((current_tick_ + ahead) & place_mask);
+        return ahead > place_mask ? low_bits | far_away : low_bits;
     }
 
-    /// Will a ticket that sits at `place` be met in a tick that is yet to come, but before `tick`? False if in doubt.
+    /// Will a ticket that sits at `place` be met before time gets to `tick`? False if in doubt.
     [[nodiscard]] bool is_met_before(ticket_place place, std::uint64_t tick) const noexcept {
-        const std::uint64_t ahead = (place - current_tick_) & place_mask;
-        // Not && and ||: each of these is a coin toss in one workload or another, all of them together are not.
-        return bool((place <= place_mask) & (ahead != 0) & (tick > current_tick_) & (tick - current_tick_ > ahead));
+        const std::uint64_t ahead = (place - current_tick_) & place_mask;  // 0: in this tick, or overdue.
+        return tick > current_tick_ && place < far_away && tick - current_tick_ > ahead;
     }
 
     /// Afterwards one put() cannot fail. Throws std::bad_alloc; nothing has changed.
-    void reserve() {
-        pool_.reserve(1);
-    }
+    void reserve() { pool_.reserve(1); }
 
     /// Adds a ticket. Throws std::bad_alloc; nothing has changed.
     void put(slot_number where, const ticket& fresh) {
         slot& target = slots_->slots[where];
-        if (block_is_full(target.write)) [[unlikely]] grow(where);
+        if (block_is_full(target.write)) [[unlikely]]
+            grow(where);
         append(target, fresh);
-        ++tickets_;
+        credit_ -= ticket_cost;
     }
 
     /// Adds a ticket for the current tick or an earlier one to what is about to fire.
@@ -507,7 +521,7 @@ public:
     void put_near(const due_entry& entry) {
         near_.reserve(1);
         near_.push(entry);
-        ++tickets_;
+        credit_ -= ticket_cost;
     }
 
     /// Never later than the earliest live deadline, if there is one.
@@ -522,8 +536,9 @@ public:
         return earliest;
     }
 
-    /// Begins an advance: what was armed for the current tick meanwhile has to be loaded first.
-    void begin_advance() noexcept {
+    /// Begins an advance, with `live` timers pending: what was armed for the current tick has to be loaded first.
+    void begin_advance(std::size_t live) noexcept {
+        check_stale_ = tickets(live) - live > live / 8;
         take_overdue_ = true;
         loaded_ = false;
     }
@@ -542,7 +557,7 @@ public:
                     drop_due(records, *entry);
                 } else if (records.deadline(entry->index) != entry->deadline ||
                            records.number(entry->index) != entry->number) [[unlikely]] {
-                    move_due(records, *entry);
+                    move_due(records, *entry, number_limit);
                 } else {
                     return entry;
                 }
@@ -554,54 +569,61 @@ public:
 
     void pop_due() noexcept {
         near_.pop_front();
-        --tickets_;
+        credit_ += ticket_cost;
     }
 
-    /// Call after anything that leaves a stale ticket behind: keeps them below the live ones plus the slack.
+    /// A timer begins its life.
+    void count_arm() noexcept { credit_ += timer_credit; }
+
+    /// A timer ends its life.
+    void count_end() noexcept { credit_ -= timer_credit; }
+
+    /// Call after anything that costs credit: keeps the stale tickets below the live ones plus the slack.
     template <ticket_resolver Records>
-    void limit_stale(Records& records, std::size_t live, bool advancing) noexcept {
-        // Early enough for a whole round of scrubbing, during which more may come.
-        if (tickets_ + live / 4 > live * 2 + stale_slack_ / 2) [[unlikely]] scrub(records, advancing);
+    void limit_stale(Records& records, bool advancing) noexcept {
+        if (credit_ < 0) [[unlikely]]
+            scrub(records, advancing);
     }
 
-    void clear() noexcept {
+    /// Drops all tickets, of which `live` belong to pending timers.
+    void clear(std::size_t live) noexcept {
         for (slot_number where = 0; where <= overdue_slot; ++where) {
             while (drain_.block != nullptr) end_block();
             if (slots_->slots[where].write != nullptr) take(where);
         }
         while (drain_.block != nullptr) end_block();
         near_.clear();
-        tickets_ = 0;
+        credit_ += static_cast<std::int64_t>(tickets(live)) * ticket_cost;
     }
 
     [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
     [[nodiscard]] std::uint64_t stale_dropped() const noexcept { return stale_dropped_; }
     [[nodiscard]] std::uint64_t scrubbed() const noexcept { return scrubbed_; }
 
-private:
+ private:
     friend wheel_audit;
 
     /// The end of a chain, and the earliest deadline that was put into it since it was empty.
     struct slot {
-        ticket* write = nullptr; ///< Null: the slot is empty.
+        ticket* write = nullptr;  ///< Null: the slot is empty.
         ordinal min = end_of_time;
     };
 
     struct slot_table {
         std::array<slot, overdue_slot + 1> slots;
-        std::array<ticket_block*, overdue_slot + 1> heads{}; ///< Valid where `write` is not null.
+        std::array<ticket_block*, overdue_slot + 1> heads{};  ///< Valid where `write` is not null.
     };
 
     /// A chain that was taken out of its slot and is being emptied.
     struct drain {
         ticket_block* block = nullptr;
-        ticket* end = nullptr; ///< Of the last block.
+        ticket* end = nullptr;  ///< Of the last block.
         ordinal min = end_of_time;
         unsigned level = 0;
     };
 
     [[nodiscard]] static bool block_is_full(const ticket* write) noexcept {
-        return reinterpret_cast<std::uintptr_t>(write) % sizeof(ticket_block) == 0; // Null counts as full.
+        return reinterpret_cast<std::uintptr_t>(write) % sizeof(ticket_block) == 0;  // Null counts as full.
     }
 
     /// The block that holds the ticket before `write`.
@@ -620,7 +642,8 @@ private:
     /// Puts a ticket that is in the wheel already. Needs reserve().
     void put_again(slot_number where, const ticket& moved) noexcept {
         slot& target = slots_->slots[where];
-        if (block_is_full(target.write)) [[unlikely]] extend(where);
+        if (block_is_full(target.write)) [[unlikely]]
+            extend(where);
         append(target, moved);
     }
 
@@ -725,7 +748,7 @@ private:
                     return false;
                 }
                 left -= std::min(left, block_count());
-                pool_.reserve(ticket_block::capacity); // From here to the end of the block nothing can fail.
+                pool_.reserve(ticket_block::capacity);  // From here to the end of the block nothing can fail.
                 if (drain_.level != 0) {
                     cascade_block(records);
                 } else {
@@ -737,7 +760,7 @@ private:
             }
             const auto here = static_cast<slot_number>(current_tick_ % slots_per_level);
             if (slots_->slots[here].write != nullptr) {
-                take(here); // A cascade has put these into the very tick that we are in.
+                take(here);  // A cascade has put these into the very tick that we are in.
             } else if (std::exchange(take_overdue_, false) && slots_->slots[overdue_slot].write != nullptr) {
                 take(overdue_slot);
             } else {
@@ -754,7 +777,7 @@ private:
         const std::size_t count = block_count();
         for (std::size_t position = 0; position < count; ++position) {
             const ticket met = drain_.block->tickets[position];
-            if (!records.holds(met.index, met.stamp)) {
+            if (check_stale_ && !records.holds(met.index, met.stamp)) {
                 drop(records, met.index, met.stamp);
             } else {
                 put_again(slot_ahead(tick_of(met.deadline)), met);
@@ -799,7 +822,7 @@ private:
     template <class Records>
     void drop(Records& records, std::uint32_t index, std::uint8_t stamp) noexcept {
         records.let_go(index, stamp);
-        --tickets_;
+        credit_ += ticket_cost;
         ++stale_dropped_;
     }
 
@@ -809,17 +832,18 @@ private:
         near_.pop_front();
     }
 
-    /// The first of the near run was postponed after it was loaded.
+    /// The first of the near run was postponed after it was loaded, or a new timer has inherited its ticket.
     template <class Records>
-    [[gnu::noinline]] void move_due(Records& records, const due_entry& entry) {
+    [[gnu::noinline]] void move_due(Records& records, const due_entry& entry, std::uint64_t number_limit) {
         const due_entry moved{records.deadline(entry.index), records.number(entry.index), entry.index, entry.stamp};
+        reserve();
+        near_.reserve(1);
+        near_.pop_front();
         if (tick_of(moved.deadline) > current_tick_) {
-            reserve();
-            near_.pop_front();
             replace(records, moved);
+        } else if (moved.number >= number_limit) {
+            put_again(overdue_slot, {moved.deadline, moved.index, moved.stamp});
         } else {
-            near_.reserve(1);
-            near_.pop_front();
             near_.push(moved);
             records.placed(moved.index, place_of(current_tick_));
         }
@@ -830,15 +854,14 @@ private:
     [[gnu::noinline]] void scrub(Records& records, bool advancing) noexcept {
         std::size_t seen = 0;
         for (unsigned blocks = 0; blocks < 16 && seen < tickets_per_scrub; ++blocks) {
-            if (scrub_turn_ == near_turn && scrub_near_left_ != 0) {
+            if (scrub_until_ == nullptr && scrub_near_left_ == 0) {
+                if (!next_turn()) return;
+            } else if (scrub_turn_ == near_turn) {
                 seen += scrub_near(records, advancing);
-            } else if (scrub_turn_ == drain_turn && scrub_until_ != nullptr) {
-                seen += scrub_block(records, drain_.block, drain_.end);
-                if (drain_.block == nullptr) drain_ = drain{};
-            } else if (scrub_until_ != nullptr) {
+            } else if (scrub_turn_ == drain_turn) {
+                seen += scrub_drain(records);
+            } else {
                 seen += scrub_slot(records);
-            } else if (!next_turn()) {
-                return;
             }
         }
     }
@@ -878,11 +901,19 @@ private:
         return seen;
     }
 
+    template <class Records>
+    std::size_t scrub_drain(Records& records) noexcept {
+        const std::size_t seen = scrub_block(records, drain_.block, drain_.end);
+        if (drain_.block == nullptr) drain_ = drain{};
+        return seen;
+    }
+
     /// Sorts out the first block of a chain; what is live goes to the end of the chain. Answers how many it has seen.
     template <class Records>
     std::size_t scrub_block(Records& records, ticket_block*& head, ticket*& write) noexcept {
         ticket_block* const block = head;
-        if (block == scrub_until_) scrub_until_ = nullptr;
+        if (block == scrub_until_ || block == nullptr) scrub_until_ = nullptr;
+        if (block == nullptr) return 0;
         ticket* const first = block->tickets.data();
         if (block->next == nullptr) {
             const auto count = static_cast<std::size_t>(write - first);
@@ -916,13 +947,14 @@ private:
     template <class Records>
     std::size_t keep_live(Records& records, ticket* tickets, std::size_t count) noexcept {
         std::size_t kept = 0;
+        for (std::size_t position = 0; position < count; ++position) records.prefetch(tickets[position].index);
         for (std::size_t position = 0; position < count; ++position) {
             const ticket met = tickets[position];
             tickets[kept] = met;
             kept += static_cast<std::size_t>(records.holds(met.index, met.stamp));
             records.let_go(met.index, met.stamp);
         }
-        tickets_ -= count - kept;
+        credit_ += static_cast<std::int64_t>(count - kept) * ticket_cost;
         scrubbed_ += count - kept;
         return kept;
     }
@@ -944,7 +976,7 @@ private:
                 put_again(overdue_slot, {entry.deadline, entry.index, entry.stamp});
             } else {
                 records.let_go(entry.index, entry.stamp);
-                --tickets_;
+                credit_ += ticket_cost;
                 ++scrubbed_;
             }
         }
@@ -956,8 +988,13 @@ private:
     static constexpr slot_number near_turn = overdue_slot + 2;
     static constexpr std::size_t tickets_per_scrub = 64;
 
-    static constexpr unsigned place_bits = 24;
-    static constexpr std::uint64_t place_mask = (std::uint64_t{1} << place_bits) - 1;
+    /// Every live timer brings some credit, every ticket costs some, and the slack is a present. In the red, there are
+    /// so many stale tickets that it is time to scrub: 4 * tickets > 7 * live + 2 * slack. That is early enough for a
+    /// whole round, during which more may come, before there are 2 * live + slack.
+    static constexpr std::int64_t timer_credit = 7;
+    static constexpr std::int64_t ticket_cost = 4;
+
+    static constexpr std::uint64_t place_mask = far_away - 1;
     static constexpr std::size_t words_per_level = slots_per_level / 64;
     static constexpr std::size_t most_unsettled = 4096 - ticket_block::capacity;
 
@@ -966,28 +1003,28 @@ private:
     near_run near_;
     drain drain_;
     std::uint64_t current_tick_;
-    std::size_t tickets_ = 0; ///< In slots, in the drain and in the near run.
     unsigned tick_shift_;
     std::uint32_t occupied_levels_ = 0;
-    bool loaded_ = true; ///< All of the current tick but the overdue slot is in the near run.
+    bool loaded_ = true;  ///< All of the current tick but the overdue slot is in the near run.
     bool take_overdue_ = false;
+    bool check_stale_ = true;  ///< Enough tickets are stale to look for them in cascades.
     std::size_t stale_slack_;
+    std::int64_t credit_;
     slot_table* slots_;
     std::array<std::uint64_t, level_count * words_per_level> occupied_{};
     slot_number scrub_turn_ = ~slot_number{0};
-    ticket_block* scrub_until_ = nullptr; ///< The last block of a chain's turn; null: it is over.
-    std::size_t scrub_near_left_ = 0;     ///< What is left of the near run's turn.
+    ticket_block* scrub_until_ = nullptr;  ///< The last block of a chain's turn; null: it is over.
+    std::size_t scrub_near_left_ = 0;      ///< What is left of the near run's turn.
     std::uint64_t cascaded_ = 0;
     std::uint64_t stale_dropped_ = 0;
     std::uint64_t scrubbed_ = 0;
 };
 
-} // namespace detail
+}  // namespace detail
 
 /// Something that `advance` can hand a due value to.
 template <class OnDue, class T>
-concept due_sink =
-    std::invocable<OnDue&, T&&> || std::invocable<OnDue&, T&&, std::chrono::steady_clock::time_point>;
+concept due_sink = std::invocable<OnDue&, T&&> || std::invocable<OnDue&, T&&, std::chrono::steady_clock::time_point>;
 
 /// Holds values of type T until their deadlines. See the top of this file for what it promises and how it works.
 ///
@@ -998,7 +1035,7 @@ class timer_wheel {
     static_assert(std::is_nothrow_destructible_v<T>, "a value that is dropped must not throw");
     static_assert(GenerationBits >= 1 && GenerationBits <= 31);
 
-public:
+ public:
     using value_type = T;
     using clock = std::chrono::steady_clock;
     using time_point = clock::time_point;
@@ -1008,8 +1045,12 @@ public:
 
     /// Throws std::system_error (std::errc::invalid_argument) with what to change, or std::bad_alloc.
     explicit timer_wheel(const wheel_config& config = {})
-        : memory_(config.memory), now_(detail::to_ordinal(config.start)), max_timers_(config.max_timers),
-          records_(memory_), free_(memory_), wheel_(memory_, now_, shift_of(config), config.stale_slack) {}
+        : memory_(config.memory),
+          now_(detail::to_ordinal(config.start)),
+          max_timers_(config.max_timers),
+          records_(memory_),
+          free_(memory_),
+          wheel_(memory_, now_, shift_of(config), config.stale_slack) {}
 
     timer_wheel(const timer_wheel&) = delete;
     timer_wheel& operator=(const timer_wheel&) = delete;
@@ -1021,20 +1062,22 @@ public:
     /// Throws std::system_error (std::errc::resource_unavailable_try_again) when `max_timers` are pending,
     /// std::bad_alloc, and what the move of T throws. Then nothing was armed.
     timer_id arm(time_point deadline, T value) {
-        if (is_at_cap()) [[unlikely]] refuse();
+        if (is_at_cap()) [[unlikely]]
+            refuse();
         return arm_now(deadline, std::move(value));
     }
 
     /// Like `arm`, but when `max_timers` are pending it gives nothing and leaves `value` as it was.
     [[nodiscard]] std::optional<timer_id> try_arm(time_point deadline, T&& value) {
-        if (is_at_cap()) [[unlikely]] return std::nullopt;
+        if (is_at_cap()) [[unlikely]]
+            return std::nullopt;
         return arm_now(deadline, std::move(value));
     }
 
-    [[nodiscard]] std::optional<timer_id> try_arm(time_point deadline, const T& value)
-        requires std::copy_constructible<T>
-    {
-        if (is_at_cap()) [[unlikely]] return std::nullopt;
+    [[nodiscard]] std::optional<timer_id> try_arm(time_point deadline,
+                                                  const T& value) requires std::copy_constructible<T> {
+        if (is_at_cap()) [[unlikely]]
+            return std::nullopt;
         return arm_now(deadline, value);
     }
 
@@ -1043,10 +1086,9 @@ public:
     std::optional<T> cancel(timer_id id) noexcept(std::is_nothrow_move_constructible_v<T>) {
         if (!is_pending(id)) return std::nullopt;
         std::optional<T> value(std::in_place, std::move(records_.at(id.index).value));
-        ++cancelled_;
         end_life(id.index);
         free_record(id.index);
-        wheel_.limit_stale(records_, pending_, advancing_);
+        wheel_.limit_stale(records_, advancing_);
         return value;
     }
 
@@ -1054,9 +1096,10 @@ public:
     /// Throws std::bad_alloc; then nothing has changed.
     bool postpone(timer_id id, time_point deadline) {
         if (!is_pending(id)) return false;
+        record& moved = records_.at(id.index);
         const detail::ordinal target = detail::to_ordinal(deadline);
-        if (wheel_.is_met_before(records_.state_of(id.index).place(), wheel_.tick_of(target))) [[likely]] {
-            records_.at(id.index).deadline = target;
+        if (wheel_.is_met_before(moved.place(), wheel_.tick_of(target))) [[likely]] {
+            moved.deadline = target;
         } else {
             move_ticket(id.index, target);
         }
@@ -1095,7 +1138,7 @@ public:
     /// When to call `advance` next: never later than the earliest deadline, and exactly it unless a timer near it was
     /// cancelled or postponed. Nothing: nothing is pending.
     [[nodiscard]] std::optional<time_point> next_deadline() const noexcept {
-        if (pending_ == 0) return std::nullopt;
+        if (empty()) return std::nullopt;
         return detail::to_time_point(wheel_.next_deadline());
     }
 
@@ -1105,8 +1148,8 @@ public:
         return detail::to_time_point(records_.at(id.index).deadline);
     }
 
-    [[nodiscard]] std::size_t size() const noexcept { return pending_; }
-    [[nodiscard]] bool empty() const noexcept { return pending_ == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(next_number_ - ended_); }
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
     /// Bytes taken from the memory resource. They are kept for the life of the wheel.
     [[nodiscard]] std::size_t memory() const noexcept { return memory_.bytes(); }
@@ -1115,13 +1158,14 @@ public:
     [[nodiscard]] time_point now() const noexcept { return detail::to_time_point(now_); }
 
     [[nodiscard]] wheel_stats stats() const noexcept {
+        const std::size_t tickets = wheel_.tickets(size());
         return {.armed = next_number_,
                 .fired = fired_,
-                .cancelled = cancelled_,
+                .cancelled = ended_ - fired_,
                 .postponed = postponed_,
-                .pending = pending_,
-                .tickets = wheel_.tickets(),
-                .stale = wheel_.tickets() - pending_,
+                .pending = size(),
+                .tickets = tickets,
+                .stale = tickets - size(),
                 .stale_dropped = wheel_.stale_dropped(),
                 .scrubbed = wheel_.scrubbed(),
                 .cascaded = wheel_.cascaded(),
@@ -1130,121 +1174,100 @@ public:
 
     /// Cancels everything, in time proportional to the largest number ever pending. Keeps the memory.
     void clear() noexcept {
-        wheel_.clear();
+        wheel_.clear(size());
         const std::uint32_t count = records_.used;
         for (std::uint32_t index = 0; index < count; ++index) {
-            record_state& each = records_.state_of(index);
-            each.ticket |= record_state::gone;
+            record& each = records_.at(index);
+            each.ticket |= record::gone;
             if (!each.is_pending()) continue;
-            ++cancelled_;
             end_life(index);
             free_record(index);
         }
     }
 
-private:
+ private:
     friend detail::wheel_audit;
 
-    /// What is read and written when a timer comes, goes or moves on: small, and away from the rest of the record.
-    struct record_state {
-        std::uint32_t generation = 0;  ///< Odd while the timer is pending.
-        std::uint32_t ticket = vacant | gone; ///< Its place, its stamp, and two flags that no stamp has.
-
-        static constexpr std::uint32_t vacant = 1; ///< The timer has fired or was cancelled.
-        static constexpr std::uint32_t gone = 2;   ///< The ticket has left the wheel.
-        static constexpr unsigned mark_bits = 7;
+    /// One timer, or a free place for one.
+    struct record {
+        static constexpr std::uint32_t vacant = 1;  ///< The timer has fired or was cancelled.
+        static constexpr std::uint32_t gone = 2;    ///< The ticket has left the wheel.
+        static constexpr unsigned mark_bits = 7;    ///< The two flags and the stamp, which has five.
         static constexpr std::uint32_t mark_mask = (1U << mark_bits) - 1;
 
-        [[nodiscard]] bool is_pending() const noexcept { return generation % 2 != 0; }
-        [[nodiscard]] detail::ticket_place place() const noexcept { return ticket >> mark_bits; }
-        [[nodiscard]] std::uint8_t next_stamp() const noexcept {
-            return static_cast<std::uint8_t>(((ticket | vacant | gone) + 1) & mark_mask);
-        }
-        void set_ticket(std::uint8_t stamp, detail::ticket_place place) noexcept {
-            ticket = place << mark_bits | stamp;
-        }
-    };
-
-    /// The rest of a timer: read when it fires.
-    struct record {
         detail::ordinal deadline = 0;
         std::uint64_t number = 0;
+        std::uint32_t generation = 0;          ///< Odd while the timer is pending.
+        std::uint32_t ticket = vacant | gone;  ///< What is known of its ticket: its place, its stamp, and the flags.
         union {
             T value;
         };
 
         record() noexcept {}
         ~record() {}
-    };
 
-    struct record_chunk {
-        static constexpr std::size_t size = detail::usual_chunk_size<record>;
-
-        std::array<record_state, size> states;
-        std::array<record, size> records;
+        [[nodiscard]] bool is_pending() const noexcept { return generation % 2 != 0; }
+        [[nodiscard]] detail::ticket_place place() const noexcept { return ticket >> mark_bits; }
+        [[nodiscard]] std::uint8_t next_stamp() const noexcept {
+            return static_cast<std::uint8_t>(((ticket | vacant | gone) + 1) & mark_mask);
+        }
+        void set_ticket(std::uint32_t stamp, detail::ticket_place place) noexcept {
+            ticket = place << mark_bits | stamp;
+        }
     };
 
     /// The records, as the ticket wheel sees them.
     struct record_table {
-        explicit record_table(detail::storage& memory) noexcept : chunks(memory) {}
+        explicit record_table(detail::storage& memory) noexcept : records(memory) {}
 
-        [[nodiscard]] record& at(std::uint32_t index) const noexcept {
-            return chunks.at(index / record_chunk::size)->records[index % record_chunk::size];
-        }
-        [[nodiscard]] record_state& state_of(std::uint32_t index) const noexcept {
-            return chunks.at(index / record_chunk::size)->states[index % record_chunk::size];
-        }
+        [[nodiscard]] record& at(std::uint32_t index) const noexcept { return *records.at(index); }
 
         [[nodiscard]] bool holds(std::uint32_t index, std::uint8_t stamp) const noexcept {
-            return (state_of(index).ticket & record_state::mark_mask) == stamp;
+            return (at(index).ticket & record::mark_mask) == stamp;
         }
         void let_go(std::uint32_t index, std::uint8_t stamp) noexcept {
-            std::uint32_t& its = state_of(index).ticket;
-            const bool was_left_behind = (its & record_state::mark_mask) == (stamp | record_state::vacant);
-            its |= std::uint32_t{was_left_behind} * record_state::gone; // Without a branch: scrubbing tosses coins.
+            std::uint32_t& its = at(index).ticket;
+            const bool was_left_behind = (its & record::mark_mask) == (stamp | record::vacant);
+            its |= std::uint32_t{was_left_behind} * record::gone;  // Without a branch: scrubbing tosses coins.
         }
         [[nodiscard]] detail::ordinal deadline(std::uint32_t index) const noexcept { return at(index).deadline; }
         [[nodiscard]] std::uint64_t number(std::uint32_t index) const noexcept { return at(index).number; }
-        void prefetch(std::uint32_t index) const noexcept {
-            __builtin_prefetch(&state_of(index));
-            __builtin_prefetch(&at(index));
-        }
+        void prefetch(std::uint32_t index) const noexcept { __builtin_prefetch(records.at(index)); }
         void placed(std::uint32_t index, detail::ticket_place place) noexcept {
-            record_state& its = state_of(index);
-            its.set_ticket(static_cast<std::uint8_t>(its.ticket & record_state::mark_mask), place);
+            at(index).set_ticket(at(index).ticket & record::mark_mask, place);
         }
 
         /// Takes one more record into use. Throws std::bad_alloc; nothing has changed.
         std::uint32_t add() {
-            if (used == no_record) throw std::bad_alloc(); // All others have used up their generations.
-            chunks.reserve(used / record_chunk::size + 1);
-            ::new (static_cast<void*>(&at(used))) record;
-            ::new (static_cast<void*>(&state_of(used))) record_state;
+            if (used == no_record) throw std::bad_alloc();  // All others have used up their generations.
+            records.reserve(used + std::size_t{1});
+            ::new (static_cast<void*>(records.at(used))) record;
             return used++;
         }
 
-        detail::chunked_array<record_chunk, 1> chunks;
+        detail::chunked_array<record> records;
         std::uint32_t used = 0;
     };
 
     /// While it lives, timers fire, and new ones wait.
     class advance_guard {
-    public:
+     public:
         explicit advance_guard(timer_wheel& wheel) noexcept : wheel_(wheel) {
             wheel_.advancing_ = true;
             wheel_.number_limit_ = wheel_.next_number_;
-            wheel_.wheel_.begin_advance();
+            wheel_.wheel_.begin_advance(wheel_.size());
         }
         advance_guard(const advance_guard&) = delete;
         advance_guard& operator=(const advance_guard&) = delete;
         ~advance_guard() { wheel_.advancing_ = false; }
 
-    private:
+     private:
         timer_wheel& wheel_;
     };
 
     static constexpr std::uint32_t no_record = std::numeric_limits<std::uint32_t>::max();
-    static constexpr std::uint32_t last_generation = static_cast<std::uint32_t>((std::uint64_t{2} << GenerationBits) - 1);
+    static constexpr std::uint32_t last_generation =
+        static_cast<std::uint32_t>((std::uint64_t{2} << GenerationBits) - 1);
     /// How far ahead `arm` fetches what it will read: the records of timers that fired lie anywhere.
     static constexpr std::uint32_t arms_ahead = 8;
     /// A timer is cascaded up to seven times, loaded and fired.
@@ -1252,7 +1275,8 @@ private:
 
     [[nodiscard]] static unsigned shift_of(const wheel_config& config) {
         if (const std::string problem = config.validate(); !problem.empty()) {
-            throw std::system_error(std::make_error_code(std::errc::invalid_argument), "chime::timer_wheel: " + problem);
+            throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                                    "chime::timer_wheel: " + problem);
         }
         return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
     }
@@ -1260,88 +1284,98 @@ private:
     [[nodiscard]] static std::uint32_t next_wheel_identity() noexcept {
         static std::atomic<std::uint32_t> last{0};
         std::uint32_t identity = 0;
-        while (identity == 0) identity = last.fetch_add(1, std::memory_order_relaxed) + 1; // Only uniqueness matters.
+        while (identity == 0) identity = last.fetch_add(1, std::memory_order_relaxed) + 1;  // Only uniqueness matters.
         return identity;
     }
 
-    [[nodiscard]] bool is_at_cap() const noexcept {
-        return pending_ >= max_timers_;
-    }
+    [[nodiscard]] bool is_at_cap() const noexcept { return size() >= max_timers_; }
 
     [[noreturn, gnu::noinline, gnu::cold]] void refuse() const {
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
-                                "chime::timer_wheel::arm: " + std::to_string(pending_) +
+                                "chime::timer_wheel::arm: " + std::to_string(size()) +
                                     " timers are pending, which is all that this wheel may hold; cancel some or raise "
                                     "wheel_config::max_timers");
     }
 
     [[nodiscard]] bool is_pending(timer_id id) const noexcept {
         return id.index < records_.used && id.wheel == identity_ && id.generation % 2 != 0 &&
-               records_.state_of(id.index).generation == id.generation;
+               records_.at(id.index).generation == id.generation;
     }
 
     template <class Value>
     timer_id arm_now(time_point deadline, Value&& value) {
-        if (free_count_ == 0) [[unlikely]] add_record();
-        const std::uint32_t index = *free_.at(free_count_ - 1);
-        __builtin_prefetch(&records_.state_of(*free_.at(free_count_ - std::min(free_count_, arms_ahead))));
-        record_state& state = records_.state_of(index);
+        if (spare_ == no_record) find_spare();
+        const std::uint32_t index = spare_;
         record& fresh = records_.at(index);
         const detail::ordinal target = detail::to_ordinal(deadline);
-        const std::uint64_t tick = wheel_.tick_of(target);
         constexpr bool can_throw = !std::is_nothrow_constructible_v<T, Value>;
         if constexpr (can_throw) {
             wheel_.reserve();
             std::construct_at(std::addressof(fresh.value), std::forward<Value>(value));
         }
-        if ((state.ticket & record_state::gone) == 0 && wheel_.is_met_before(state.place(), tick)) {
-            state.ticket &= ~record_state::vacant; // Inherits the ticket of its predecessor.
+        if ((fresh.ticket & record::gone) == 0 && wheel_.is_met_before(fresh.place(), wheel_.tick_of(target))) {
+            fresh.ticket &= ~record::vacant;  // Inherits the ticket of its predecessor.
         } else {
-            const std::uint8_t stamp = state.next_stamp();
-            wheel_.put(wheel_.slot_for(tick), {target, index, stamp}); // The last step that may fail.
-            state.set_ticket(stamp, wheel_.place_of(tick));
+            put_ticket(fresh, index, target);  // The last step that may fail.
         }
         if constexpr (!can_throw) std::construct_at(std::addressof(fresh.value), std::forward<Value>(value));
-        --free_count_;
+        spare_ = no_record;
         fresh.deadline = target;
         fresh.number = next_number_++;
-        ++state.generation;
-        ++pending_;
-        return {index, state.generation, identity_};
+        ++fresh.generation;
+        wheel_.count_arm();
+        return {index, fresh.generation, identity_};
+    }
+
+    /// Throws std::bad_alloc; nothing has changed.
+    [[gnu::noinline]] void put_ticket(record& its, std::uint32_t index, detail::ordinal target) {
+        const std::uint8_t stamp = its.next_stamp();
+        const std::uint64_t tick = wheel_.tick_of(target);
+        wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
+        its.set_ticket(stamp, wheel_.place_of(tick));
+    }
+
+    /// Takes a free record from the stack, or a new one. Throws std::bad_alloc; nothing has changed.
+    [[gnu::noinline]] void find_spare() {
+        if (free_count_ == 0) [[unlikely]]
+            return add_record();
+        spare_ = *free_.at(--free_count_);
+        records_.prefetch(*free_.at(free_count_ - std::min(free_count_, arms_ahead)));
     }
 
     [[gnu::noinline]] void add_record() {
-        free_.reserve(records_.used + std::size_t{1}); // So that giving a record back cannot fail.
-        *free_.at(0) = records_.add();
-        free_count_ = 1;
+        free_.reserve(records_.used + std::size_t{1});  // So that giving a record back cannot fail.
+        spare_ = records_.add();
     }
 
     /// The id becomes stale, then the value goes. The record is not free yet: the destructor of T may arm.
     void end_life(std::uint32_t index) noexcept {
-        record_state& state = records_.state_of(index);
-        ++state.generation;
-        state.ticket |= record_state::vacant;
-        --pending_;
-        std::destroy_at(std::addressof(records_.at(index).value));
+        record& ended = records_.at(index);
+        ++ended.generation;
+        ended.ticket |= record::vacant;
+        ++ended_;
+        wheel_.count_end();
+        std::destroy_at(std::addressof(ended.value));
     }
 
     void free_record(std::uint32_t index) noexcept {
-        if (records_.state_of(index).generation == static_cast<std::uint32_t>(last_generation + 1)) [[unlikely]] {
-            ++retired_records_; // Another life would repeat an id.
+        if (records_.at(index).generation == static_cast<std::uint32_t>(last_generation + 1)) [[unlikely]] {
+            ++retired_records_;  // Another life would repeat an id.
             return;
         }
-        *free_.at(free_count_++) = index;
+        if (spare_ != no_record) *free_.at(free_count_++) = spare_;
+        spare_ = index;
     }
 
     template <class OnDue>
     void fire(std::uint32_t index, OnDue& on_due) {
         wheel_.pop_due();
-        record_state& state = records_.state_of(index);
         record& fired = records_.at(index);
-        ++state.generation;
-        state.ticket |= record_state::vacant | record_state::gone;
-        --pending_;
+        ++fired.generation;
+        fired.ticket |= record::vacant | record::gone;
+        ++ended_;
         ++fired_;
+        wheel_.count_end();
         const fired_record guard{*this, fired, index};
         if constexpr (std::invocable<OnDue&, T&&, time_point>) {
             on_due(std::move(fired.value), detail::to_time_point(fired.deadline));
@@ -1355,7 +1389,7 @@ private:
         ~fired_record() {
             std::destroy_at(std::addressof(fired.value));
             wheel.free_record(index);
-            wheel.wheel_.limit_stale(wheel.records_, wheel.pending_, true);
+            wheel.wheel_.limit_stale(wheel.records_, true);
         }
         timer_wheel& wheel;
         record& fired;
@@ -1366,39 +1400,38 @@ private:
     [[gnu::noinline]] void move_ticket(std::uint32_t index, detail::ordinal target) {
         record& moved = records_.at(index);
         if (target >= moved.deadline) {
-            moved.deadline = target; // Wherever the ticket is, it is not later than the deadline in force.
+            moved.deadline = target;  // Wherever the ticket is, it is not later than the deadline in force.
             return;
         }
-        record_state& state = records_.state_of(index);
-        const std::uint8_t stamp = state.next_stamp();
         const std::uint64_t tick = wheel_.tick_of(target);
         if (advancing_ && moved.number < number_limit_ && tick <= wheel_.current_tick()) {
-            wheel_.put_near({target, moved.number, index, stamp}); // In time for this very advance.
+            const std::uint8_t stamp = moved.next_stamp();
+            wheel_.put_near({target, moved.number, index, stamp});  // In time for this very advance.
+            moved.set_ticket(stamp, wheel_.place_of(tick));
         } else {
-            wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
+            put_ticket(moved, index, target);
         }
-        state.set_ticket(stamp, wheel_.place_of(tick));
         moved.deadline = target;
-        wheel_.limit_stale(records_, pending_, advancing_);
+        wheel_.limit_stale(records_, advancing_);
     }
 
     detail::storage memory_;
     detail::ordinal now_;
-    std::size_t pending_ = 0;
-    std::uint64_t next_number_ = 0;
+    std::uint64_t next_number_ = 0;    ///< Also: how many were armed.
+    std::uint64_t ended_ = 0;          ///< How many fired or were cancelled.
+    std::uint32_t spare_ = no_record;  ///< The record that was freed last, unless it is in use again.
     std::uint32_t free_count_ = 0;
     std::uint32_t identity_ = next_wheel_identity();
     std::size_t max_timers_;
     record_table records_;
-    detail::chunked_array<std::uint32_t> free_; ///< A stack: to walk a list through the records would miss the cache.
+    detail::chunked_array<std::uint32_t> free_;  ///< A stack: to walk a list through the records would miss the cache.
     bool advancing_ = false;
-    std::uint64_t number_limit_ = 0; ///< Of the advance that is going on.
+    std::uint64_t number_limit_ = 0;  ///< Of the advance that is going on.
     std::uint64_t fired_ = 0;
-    std::uint64_t cancelled_ = 0;
     std::uint64_t postponed_ = 0;
     std::uint64_t retired_records_ = 0;
     detail::ticket_wheel wheel_;
 };
 
-} // namespace v0
-} // namespace chime
+}  // namespace v0
+}  // namespace chime

@@ -19,7 +19,7 @@ struct wheel_audit {
         return wheel_audit().look_at(wheel);
     }
 
-private:
+ private:
     /// The earliest ticket that a record could be found by.
     struct sighting {
         std::size_t valid_tickets = 0;
@@ -34,9 +34,9 @@ private:
         look_at_drain(wheel, order);
         look_at_near(wheel, order.near_);
         look_at_records(wheel, order);
-        expect(tickets_ == order.tickets_, "the ticket count is not what the chains hold");
+        expect(tickets_ == order.tickets(wheel.size()), "the ticket count is not what the chains hold");
         expect(blocks_ + order.pool_.free_count() == order.pool_.block_count(), "a block is lost or doubled");
-        expect(order.tickets_ <= 2 * wheel.pending_ + order.stale_slack_ + 2 * ticket_block::capacity,
+        expect(tickets_ <= 2 * wheel.size() + order.stale_slack_ + 2 * ticket_block::capacity,
                "more stale tickets than live ones plus the slack");
         return problem_;
     }
@@ -130,23 +130,24 @@ private:
         std::size_t pending = 0;
         ordinal earliest = end_of_time;
         for (std::uint32_t index = 0; index < wheel.records_.used && problem_.empty(); ++index) {
-            const auto& state = wheel.records_.state_of(index);
-            if (!state.is_pending()) continue;
+            const auto& record = wheel.records_.at(index);
+            if (!record.is_pending()) continue;
             ++pending;
-            const ordinal deadline = wheel.records_.at(index).deadline;
+            const ordinal deadline = record.deadline;
             earliest = std::min(earliest, deadline);
             expect(seen_[index].valid_tickets != 0, "a pending timer has no ticket");
             expect(seen_[index].earliest <= deadline, "a ticket will be met after the deadline of its timer");
-            expect(!order.is_met_before(state.place(), order.tick_of(seen_[index].earliest)),
+            expect(!order.is_met_before(record.place(), order.tick_of(seen_[index].earliest)),
                    "a ticket sits later than its record believes");
         }
-        expect(pending == wheel.pending_, "the count of pending timers is wrong");
+        expect(pending == wheel.size(), "the count of pending timers is wrong");
         expect(pending == 0 || order.next_deadline() <= earliest, "the next deadline is later than the truth");
 
         for (std::uint32_t position = 0; position < wheel.free_count_ && problem_.empty(); ++position) {
-            expect(!wheel.records_.state_of(*wheel.free_.at(position)).is_pending(), "a pending record is on the free list");
+            expect(!wheel.records_.at(*wheel.free_.at(position)).is_pending(), "a pending record is on the free list");
         }
-        expect(pending + wheel.free_count_ + wheel.retired_records_ == wheel.records_.used, "a record is lost or doubled");
+        const std::size_t free = wheel.free_count_ + (wheel.spare_ != Wheel::no_record ? 1 : 0);
+        expect(pending + free + wheel.retired_records_ == wheel.records_.used, "a record is lost or doubled");
     }
 
     std::string problem_;
@@ -155,6 +156,6 @@ private:
     std::size_t blocks_ = 0;
 };
 
-} // namespace detail
-} // namespace v0
-} // namespace chime
+}  // namespace detail
+}  // namespace v0
+}  // namespace chime

@@ -107,6 +107,51 @@ TEST(wheel_order, what_on_due_arms_waits_for_the_next_call_whatever_its_deadline
     }
 }
 
+// What a cancelled timer leaves behind in the sorted run must not be taken for a later timer of the same record, also
+// when the record has lived so often that every small counter in it has come round.
+TEST(wheel_order, what_on_due_arms_waits_also_when_its_record_has_been_used_many_times_in_this_call) {
+    for (int lives = 1; lives <= 600; ++lives) {
+        int_wheel wheel(wheel_at(at_ns(0)));
+        wheel.arm(at_ns(10), 1);
+        const timer_id victim = wheel.arm(at_ns(20), 2);
+        wheel.arm(at_ns(30), 3);
+        ints fired;
+        wheel.advance(at_ns(100), [&](int value) {
+            fired.push_back(value);
+            if (value == 1) {
+                wheel.cancel(victim);
+                timer_id last;
+                for (int i = 0; i < lives; ++i) {
+                    wheel.cancel(last);
+                    last = wheel.arm(at_ns(15), 4);
+                }
+            }
+        });
+        ASSERT_EQ(fired, (ints{1, 3})) << "after " << lives << " lives";
+        ASSERT_EQ(audit(wheel), "");
+        ASSERT_EQ(fire(wheel, at_ns(100)), ints{4});
+    }
+}
+
+TEST(wheel_order, a_timer_moved_many_times_in_one_call_fires_once_and_in_its_place) {
+    for (int moves = 1; moves <= 600; ++moves) {
+        int_wheel wheel(wheel_at(at_ns(0)));
+        wheel.arm(at_ns(10), 1);
+        const timer_id moved = wheel.arm(at_ns(5'000), 3);
+        wheel.arm(at_ns(30), 2);
+        wheel.arm(at_ns(tick_ns), 4);
+        ints fired;
+        wheel.advance(at_ns(tick_ns), [&](int value) {
+            fired.push_back(value);
+            for (int i = 0; value == 1 && i < moves; ++i) {
+                ASSERT_TRUE(wheel.postpone(moved, at_ns(4'000 - i)));
+            }
+        });
+        ASSERT_EQ(fired, (ints{1, 2, 3, 4})) << "after " << moves << " moves";
+        ASSERT_EQ(audit(wheel), "");
+    }
+}
+
 TEST(wheel_order, a_timer_that_arms_itself_for_now_fires_once_in_each_call) {
     int_wheel wheel(wheel_at(at_ns(0)));
     wheel.arm(at_ns(5), 0);

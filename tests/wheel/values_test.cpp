@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -185,6 +186,29 @@ TEST_F(fragile_values, are_destroyed_when_on_due_throws) {
     EXPECT_THROW(wheel_->advance(at_ns(100), [](fragile&&) { throw std::runtime_error("no"); }), std::runtime_error);
     EXPECT_EQ(fragile::alive, 19);
     EXPECT_EQ(wheel_->size(), 19U);
+}
+
+TEST_F(fragile_values, do_not_leak_when_there_is_no_memory_for_the_ticket) {
+    wheel_.reset();
+    int refusals = 0;
+    for (std::uint64_t allocations = 0; allocations < 20; ++allocations) {
+        failing_memory memory;
+        wheel_config config = wheel_at(at_ns(0));
+        config.memory = &memory;
+        timer_wheel<fragile> wheel(config);
+        memory.fail_after(allocations);
+        try {
+            for (int i = 0; i < 5'000; ++i) {
+                wheel.arm(at_ns((i % 256 + std::int64_t{1}) << (18 + i / 256)),
+                          fragile(i));  // each in a slot of its own
+            }
+        } catch (const std::bad_alloc&) {
+            ++refusals;
+        }
+        ASSERT_EQ(fragile::alive, static_cast<int>(wheel.size())) << "after " << allocations << " allocations";
+        ASSERT_EQ(audit(wheel), "");
+    }
+    EXPECT_GT(refusals, 3);
 }
 
 TEST(wheel_values, may_be_move_only) {
