@@ -319,8 +319,6 @@ class near_run {
  public:
     explicit near_run(storage& memory) noexcept : run_(memory), heap_(memory) {}
 
-    [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_ + heap_size_; }
-
     /// The first in order, or null. Needs settle() after append().
     [[nodiscard]] const due_entry* front() const noexcept {
         if (heap_size_ == 0) [[likely]]
@@ -329,11 +327,9 @@ class near_run {
     }
 
     void pop_front() noexcept {
-        if (heap_size_ != 0 && heap_leads()) [[unlikely]] {
-            pop_heap();
-        } else if (++head_ == tail_) {
-            head_ = tail_ = sorted_ = 0;
-        }
+        if (heap_size_ != 0 && heap_leads()) [[unlikely]] return remove_from_heap(0);
+        if (++head_ == gap_begin_) head_ = gap_end_;
+        if (head_ == tail_) clear_run();
     }
 
     /// Afterwards `count` calls of append() or push() cannot fail. Throws std::bad_alloc; nothing has changed.
@@ -363,27 +359,41 @@ class near_run {
     }
 
     /// Adds one entry wherever it belongs. Needs reserve().
-    void push(const due_entry& entry) noexcept {
-        std::size_t hole = heap_size_++;
-        while (hole != 0) {
-            const std::size_t parent = (hole - 1) / fan_out;
-            if (!(entry < *heap_.at(parent))) break;
-            *heap_.at(hole) = *heap_.at(parent);
-            hole = parent;
+    void push(const due_entry& entry) noexcept { rise(heap_size_++, entry); }
+
+    /// Begins to look through all entries, from the back to the front, a few at a time.
+    void begin_scan() noexcept {
+        settle();
+        gap_begin_ = gap_end_ = tail_;
+        heap_scan_ = heap_size_;
+    }
+
+    [[nodiscard]] bool scan_is_over() const noexcept { return gap_begin_ <= head_ && heap_scan_ == 0; }
+
+    /// Looks at up to `count` entries and takes out those that `is_stale`. Answers how many it has seen.
+    template <class IsStale>
+    std::size_t scan(std::size_t count, const IsStale& is_stale) noexcept {
+        settle();
+        std::size_t seen = 0;
+        for (; seen < count && gap_begin_ > head_; ++seen) {
+            const due_entry entry = *run_.at(--gap_begin_);
+            if (!is_stale(entry)) *run_.at(--gap_end_) = entry;
         }
-        *heap_.at(hole) = entry;
+        if (gap_begin_ <= head_) head_ = std::max(head_, gap_end_);
+        if (gap_end_ == tail_) tail_ = sorted_ = gap_end_ = std::max(gap_begin_, head_);
+        if (head_ == tail_) clear_run();
+        for (; seen < count && heap_scan_ != 0; ++seen) {
+            heap_scan_ = std::min(heap_scan_, heap_size_);
+            if (heap_scan_ == 0) break;
+            if (is_stale(*heap_.at(--heap_scan_))) remove_from_heap(heap_scan_);
+        }
+        return seen;
     }
 
-    /// Takes out some entry from the far end: one whose absence leaves the order of the others as it is.
-    [[nodiscard]] due_entry pop_back() noexcept {
-        if (heap_size_ != 0) return *heap_.at(--heap_size_);
-        const due_entry entry = *run_.at(--tail_);
-        sorted_ = std::min(sorted_, tail_);
-        if (head_ == tail_) head_ = tail_ = sorted_ = 0;
-        return entry;
+    void clear() noexcept {
+        clear_run();
+        heap_size_ = heap_scan_ = 0;
     }
-
-    void clear() noexcept { head_ = tail_ = sorted_ = heap_size_ = 0; }
 
  private:
     friend wheel_audit;
@@ -406,30 +416,48 @@ class near_run {
         }
     }
 
-    void pop_heap() noexcept {
+    void clear_run() noexcept { head_ = tail_ = sorted_ = gap_begin_ = gap_end_ = 0; }
+
+    void remove_from_heap(std::size_t position) noexcept {
         const due_entry last = *heap_.at(--heap_size_);
-        std::size_t hole = 0;
-        for (;;) {
-            const std::size_t first_child = hole * fan_out + 1;
-            if (first_child >= heap_size_) break;
-            std::size_t least = first_child;
-            const std::size_t end = std::min(first_child + fan_out, heap_size_);
-            for (std::size_t child = first_child + 1; child < end; ++child) {
+        if (position != heap_size_) sink(position, last);
+    }
+
+    /// Puts an entry into a hole, or higher up where it belongs.
+    void rise(std::size_t hole, const due_entry& entry) noexcept {
+        while (hole != 0) {
+            const std::size_t parent = (hole - 1) / fan_out;
+            if (!(entry < *heap_.at(parent))) break;
+            *heap_.at(hole) = *heap_.at(parent);
+            hole = parent;
+        }
+        *heap_.at(hole) = entry;
+    }
+
+    /// Fills a hole with what is below it, and puts the entry into the one that is left.
+    void sink(std::size_t hole, const due_entry& entry) noexcept {
+        for (std::size_t first = hole * fan_out + 1; first < heap_size_; first = hole * fan_out + 1) {
+            std::size_t least = first;
+            const std::size_t end = std::min(first + fan_out, heap_size_);
+            for (std::size_t child = first + 1; child < end; ++child) {
                 if (*heap_.at(child) < *heap_.at(least)) least = child;
             }
-            if (!(*heap_.at(least) < last)) break;
+            if (!(*heap_.at(least) < entry)) break;
             *heap_.at(hole) = *heap_.at(least);
             hole = least;
         }
-        if (heap_size_ != 0) *heap_.at(hole) = last;
+        rise(hole, entry);
     }
 
     run_t run_;
     std::size_t head_ = 0;
     std::size_t tail_ = 0;
-    std::size_t sorted_ = 0;  ///< The end of what settle() has seen.
+    std::size_t sorted_ = 0;     ///< The end of what settle() has seen.
+    std::size_t gap_begin_ = 0;  ///< A scan has got this far; from here to gap_end_ there is nothing.
+    std::size_t gap_end_ = 0;
     run_t heap_;
     std::size_t heap_size_ = 0;
+    std::size_t heap_scan_ = 0;  ///< A scan has got this far.
 };
 
 /// What the wheel asks of whoever keeps the records. All calls are cheap, by index, and valid for every index that
@@ -580,9 +608,9 @@ class ticket_wheel {
 
     /// Call after anything that costs credit: keeps the stale tickets below the live ones plus the slack.
     template <ticket_resolver Records>
-    void limit_stale(Records& records, bool advancing) noexcept {
+    void limit_stale(Records& records) noexcept {
         if (credit_ < 0) [[unlikely]]
-            scrub(records, advancing);
+            scrub(records);
     }
 
     /// Drops all tickets, of which `live` belong to pending timers.
@@ -851,13 +879,13 @@ class ticket_wheel {
 
     /// Looks through a few dozen tickets, wherever the last call left off, and drops the stale ones.
     template <class Records>
-    [[gnu::noinline]] void scrub(Records& records, bool advancing) noexcept {
+    [[gnu::noinline]] void scrub(Records& records) noexcept {
         std::size_t seen = 0;
         for (unsigned blocks = 0; blocks < 16 && seen < tickets_per_scrub; ++blocks) {
-            if (scrub_until_ == nullptr && scrub_near_left_ == 0) {
+            if (scrub_until_ == nullptr && near_.scan_is_over()) {
                 if (!next_turn()) return;
             } else if (scrub_turn_ == near_turn) {
-                seen += scrub_near(records, advancing);
+                seen += scrub_near(records);
             } else if (scrub_turn_ == drain_turn) {
                 seen += scrub_drain(records);
             } else {
@@ -882,7 +910,7 @@ class ticket_wheel {
         } else if (scrub_turn_ == drain_turn) {
             if (drain_.block != nullptr) scrub_until_ = block_of(drain_.end);
         } else if (scrub_turn_ == near_turn) {
-            scrub_near_left_ = near_.size();
+            near_.begin_scan();
         } else {
             scrub_turn_ = ~slot_number{0};
             return false;
@@ -959,28 +987,15 @@ class ticket_wheel {
         return kept;
     }
 
-    /// Takes the last entries out of the near run; live ones go where the next advance will load them from.
     template <class Records>
-    std::size_t scrub_near(Records& records, bool advancing) noexcept {
-        near_.settle();
-        const std::size_t count = std::min({scrub_near_left_, ticket_block::capacity, near_.size()});
-        scrub_near_left_ -= count;
-        // In the middle of an advance these are about to fire, in order. And cancelling never allocates.
-        if (count == 0 || advancing || pool_.free_count() == 0) {
-            scrub_near_left_ = 0;
-            return 0;
-        }
-        for (std::size_t seen = 0; seen < count; ++seen) {
-            const due_entry entry = near_.pop_back();
-            if (records.holds(entry.index, entry.stamp)) {
-                put_again(overdue_slot, {entry.deadline, entry.index, entry.stamp});
-            } else {
-                records.let_go(entry.index, entry.stamp);
-                credit_ += ticket_cost;
-                ++scrubbed_;
-            }
-        }
-        return count;
+    std::size_t scrub_near(Records& records) noexcept {
+        return near_.scan(ticket_block::capacity, [&](const due_entry& entry) {
+            if (records.holds(entry.index, entry.stamp)) return false;
+            records.let_go(entry.index, entry.stamp);
+            credit_ += ticket_cost;
+            ++scrubbed_;
+            return true;
+        });
     }
 
     /// In scrubbing, whose turn comes after that of the last slot.
@@ -1014,7 +1029,6 @@ class ticket_wheel {
     std::array<std::uint64_t, level_count * words_per_level> occupied_{};
     slot_number scrub_turn_ = ~slot_number{0};
     ticket_block* scrub_until_ = nullptr;  ///< The last block of a chain's turn; null: it is over.
-    std::size_t scrub_near_left_ = 0;      ///< What is left of the near run's turn.
     std::uint64_t cascaded_ = 0;
     std::uint64_t stale_dropped_ = 0;
     std::uint64_t scrubbed_ = 0;
@@ -1088,7 +1102,7 @@ class timer_wheel {
         std::optional<T> value(std::in_place, std::move(records_.at(id.index).value));
         end_life(id.index);
         free_record(id.index);
-        wheel_.limit_stale(records_, advancing_);
+        wheel_.limit_stale(records_);
         return value;
     }
 
@@ -1389,7 +1403,7 @@ class timer_wheel {
         ~fired_record() {
             std::destroy_at(std::addressof(fired.value));
             wheel.free_record(index);
-            wheel.wheel_.limit_stale(wheel.records_, true);
+            wheel.wheel_.limit_stale(wheel.records_);
         }
         timer_wheel& wheel;
         record& fired;
@@ -1412,7 +1426,7 @@ class timer_wheel {
             put_ticket(moved, index, target);
         }
         moved.deadline = target;
-        wheel_.limit_stale(records_, advancing_);
+        wheel_.limit_stale(records_);
     }
 
     detail::storage memory_;

@@ -109,13 +109,18 @@ struct wheel_audit {
 
     template <class Wheel>
     void look_at_near(const Wheel& wheel, const near_run& near) {
+        const due_entry* previous = nullptr;
         for (std::size_t position = near.head_; position < near.tail_; ++position) {
+            if (position >= near.gap_begin_ && position < near.gap_end_) continue;
             const due_entry& entry = *near.run_.at(position);
             look_at_ticket(wheel, {entry.deadline, entry.index, entry.stamp});
-            if (position > near.head_ && position < near.sorted_) {
-                expect(!(entry < *near.run_.at(position - 1)), "the near run is not in order");
-            }
+            expect(previous == nullptr || position >= near.sorted_ || !(entry < *previous),
+                   "the near run is not in order");
+            previous = &entry;
         }
+        expect(near.head_ == near.tail_ || near.gap_begin_ == near.gap_end_ || near.gap_end_ <= near.head_ ||
+                   (near.head_ < near.gap_begin_ && near.gap_end_ < near.tail_),
+               "the gap in the near run is not inside of it");
         for (std::size_t position = 0; position < near.heap_size_; ++position) {
             const due_entry& entry = *near.heap_.at(position);
             look_at_ticket(wheel, {entry.deadline, entry.index, entry.stamp});

@@ -224,6 +224,23 @@ TEST(wheel_postpone, moving_ever_earlier_leaves_a_bounded_number_of_tickets) {
     EXPECT_EQ(duel.advance(at_ns(hour_ns)), 1U);
 }
 
+TEST(wheel_postpone, moving_within_the_current_tick_between_small_advances_leaves_a_bounded_number_of_tickets) {
+    for (const std::size_t crowd : {1'000U, 10'000U}) {
+        random_source random(crowd);
+        duel_type duel(wheel_at(at_ns(0)));
+        const auto draw = [&] { return later(duel.model().now(), random.between(0, tick_ns)); };
+        for (std::size_t i = 0; i < 20 * crowd; ++i) {
+            while (duel.live().size() < crowd) {
+                duel.arm(draw());
+            }
+            duel.postpone(duel.live()[random.below(crowd)], draw());  // the duel checks the bound after each operation
+            if (i % 25 == 0) {
+                duel.advance(later(duel.model().now(), 50), 100);
+            }
+        }
+    }
+}
+
 TEST(wheel_postpone, a_timer_kept_alive_for_a_day_fires_only_after_the_last_postponement) {
     duel_type duel(wheel_at(at_ns(0)), duel_type::audit::after_each_operation);
     const std::uint64_t number = duel.arm(at_ns(30'000'000'000));
