@@ -19,7 +19,7 @@
 ///  * `arm`, `cancel` and `postpone` cost the same with ten timers pending and with ten million, but for cache misses.
 ///  * `advance` does work in proportion to its budget, also when a million timers share one tick.
 ///  * An id is a plain value. A stale, doubled, forged or foreign one is answered with "no", for ever.
-///  * After warm-up nothing is allocated. Cancelled timers leave at most as much behind as there are live ones.
+///  * After warm-up nothing is allocated. What cancelled timers leave behind is bounded by what is live, plus a constant.
 ///
 /// # How it works
 ///
@@ -42,8 +42,8 @@
 /// due later; where timeouts are armed and cancelled all day long, hardly any ticket is ever written. Only what is due
 /// before its ticket would be met takes a new stamp and a second ticket, and whoever meets the first one drops it.
 ///
-/// Stamps have five bits and wrap. A stale ticket that looks valid again is harmless: nothing fires but by the deadline
-/// and the number in a live record, and firing ends that life. All that is known of a timer lies in one record, 32 bytes
+/// Stamps have ten bits and wrap. A stale ticket that looks valid again is harmless: nothing fires but by the deadline
+/// and the number in a live record, and firing ends that life; until then it costs its sixteen bytes. All that is known of a timer lies in one record, 32 bytes
 /// with a value of eight: at a million timers, each operation costs that one cache miss.
 ///
 /// **Scrubbing.** With `tickets > 2 * live + slack` in sight, each operation that would add to it first looks through
@@ -52,7 +52,9 @@
 /// # Ground rules
 ///
 /// One thread at a time. `on_due` may arm, cancel, postpone and clear, may throw, and may call `advance` (which then
-/// does nothing); it must not destroy the wheel. The same holds for the moves and the destructor of `T`.
+/// does nothing); it must not destroy the wheel. The destructor of `T` may do the same, except that it must not arm
+/// while the wheel is destroyed. The moves of `T` may throw, but must not touch the wheel that they move it into or
+/// out of.
 
 #include <algorithm>
 #include <array>
@@ -76,7 +78,8 @@
 namespace chime {
 inline namespace v0 {
 
-/// Names one timer of one wheel, for ever: no other timer will have the same id. A value-initialised one names none.
+/// Names one timer of one wheel, for ever: no other timer of that wheel, nor of the four billion wheels made after it,
+/// will have the same id. A value-initialised one names none.
 struct timer_id {
     std::uint32_t index = 0;
     std::uint32_t generation = 0;
@@ -137,6 +140,14 @@ struct wheel_stats {
 namespace detail {
 
 struct wheel_audit;  // Defined by the tests: checks every invariant of a wheel the slow way.
+
+/// Another number for every wheel of the program, whatever its type; it repeats after four billion of them.
+inline std::uint32_t next_wheel_identity() noexcept {
+    static std::atomic<std::uint32_t> last{0};
+    std::uint32_t identity = 0;
+    while (identity == 0) identity = last.fetch_add(1, std::memory_order_relaxed) + 1;  // Only uniqueness matters.
+    return identity;
+}
 
 /// Nanoseconds since the earliest time_point. Unsigned, so that its bits order as the times do.
 using ordinal = std::uint64_t;
@@ -208,6 +219,9 @@ class chunked_array {
 
     [[nodiscard]] std::size_t capacity() const noexcept { return chunks_ * chunk_size; }
 
+    /// Puts the first chunk behind the last: what was at `index` is at `index - chunk_size`.
+    void rotate() noexcept { std::rotate(table_, table_ + 1, table_ + chunks_); }
+
     /// Makes room for `count` elements. Throws std::bad_alloc; what is there stays as it is.
     void reserve(std::size_t count) {
         while (capacity() < count) [[unlikely]] add_chunk();
@@ -243,12 +257,12 @@ class chunked_array {
 struct ticket {
     ordinal deadline;
     std::uint32_t index;
-    std::uint8_t stamp;
+    std::uint16_t stamp;
 };
 
-/// Where in time a ticket sits, in 25 bits: the low bits of its tick, or that it is too far ahead for them to tell.
+/// Where in time a ticket sits, in 20 bits: roughly, or that it is far away. See ticket_wheel::place_of().
 using ticket_place = std::uint32_t;
-inline constexpr ticket_place far_away = 1U << 24;
+inline constexpr ticket_place far_away = 1U << 19;
 
 /// A link of a slot's chain. Aligned to its size, so that a write pointer tells by itself when its block is full.
 struct alignas(512) ticket_block {
@@ -306,7 +320,7 @@ struct due_entry {
     ordinal deadline;
     std::uint64_t number;
     std::uint32_t index;
-    std::uint8_t stamp;
+    std::uint16_t stamp;
 
     friend bool operator<(const due_entry& a, const due_entry& b) noexcept {
         return a.deadline != b.deadline ? a.deadline < b.deadline : a.number < b.number;
@@ -327,13 +341,15 @@ class near_run {
     }
 
     void pop_front() noexcept {
-        if (heap_size_ != 0 && heap_leads()) [[unlikely]] return remove_from_heap(0);
+        if (heap_size_ != 0 && heap_leads()) [[unlikely]]
+            return remove_from_heap(0);
         if (++head_ == gap_begin_) head_ = gap_end_;
         if (head_ == tail_) clear_run();
     }
 
     /// Afterwards `count` calls of append() or push() cannot fail. Throws std::bad_alloc; nothing has changed.
     void reserve(std::size_t count) {
+        if (tail_ + count > run_.capacity() && head_ >= run_t::chunk_size) reuse_front();
         run_.reserve(tail_ + count);
         heap_.reserve(heap_size_ + (tail_ - sorted_) + count);
     }
@@ -416,6 +432,13 @@ class near_run {
         }
     }
 
+    /// The run has moved on and left its first chunk empty.
+    void reuse_front() noexcept {
+        run_.rotate();
+        for (std::size_t* position : {&head_, &tail_, &sorted_}) *position -= run_t::chunk_size;
+        for (std::size_t* position : {&gap_begin_, &gap_end_}) *position -= std::min(*position, run_t::chunk_size);
+    }
+
     void clear_run() noexcept { head_ = tail_ = sorted_ = gap_begin_ = gap_end_ = 0; }
 
     void remove_from_heap(std::size_t position) noexcept {
@@ -463,7 +486,7 @@ class near_run {
 /// What the wheel asks of whoever keeps the records. All calls are cheap, by index, and valid for every index that
 /// ever was in a ticket.
 template <class Records>
-concept ticket_resolver = requires(Records& records, const Records& view, std::uint32_t index, std::uint8_t stamp,
+concept ticket_resolver = requires(Records& records, const Records& view, std::uint32_t index, std::uint16_t stamp,
                                    ticket_place place) {
     { view.holds(index, stamp) }
     noexcept->std::same_as<bool>;  // Is this the ticket of a pending timer?
@@ -520,16 +543,20 @@ class ticket_wheel {
         return tick > current_tick_ ? slot_ahead(tick) : overdue_slot;
     }
 
+    /// The place of a ticket for `tick`, in units of 32 ticks, without the high bits: enough to tell how far ahead it
+    /// is, unless it is further than 2^24 ticks.
     [[nodiscard]] ticket_place place_of(std::uint64_t tick) const noexcept {
-        const std::uint64_t ahead = tick > current_tick_ ? tick - current_tick_ : 0;
-        const auto low_bits = static_cast<ticket_place>((current_tick_ + ahead) & place_mask);
-        return ahead > place_mask ? low_bits | far_away : low_bits;
+        const std::uint64_t unit = std::max(tick, current_tick_) / ticks_per_place;
+        const bool is_far = unit - current_tick_ / ticks_per_place > place_mask;
+        return static_cast<ticket_place>(unit & place_mask) | (is_far ? far_away : 0);
     }
 
     /// Will a ticket that sits at `place` be met before time gets to `tick`? False if in doubt.
     [[nodiscard]] bool is_met_before(ticket_place place, std::uint64_t tick) const noexcept {
-        const std::uint64_t ahead = (place - current_tick_) & place_mask;  // 0: in this tick, or overdue.
-        return tick > current_tick_ && place < far_away && tick - current_tick_ > ahead;
+        const std::uint64_t unit = tick / ticks_per_place;
+        const std::uint64_t current = current_tick_ / ticks_per_place;
+        const std::uint64_t ahead = (place - current) & place_mask;  // 0: among the next few ticks, or overdue.
+        return unit > current && place < far_away && unit - current > ahead;
     }
 
     /// Afterwards one put() cannot fail. Throws std::bad_alloc; nothing has changed.
@@ -786,13 +813,13 @@ class ticket_wheel {
                 }
                 end_block();
             }
+            near_.settle();  // The next chain may fail to load; what is loaded must be in order by then.
             const auto here = static_cast<slot_number>(current_tick_ % slots_per_level);
             if (slots_->slots[here].write != nullptr) {
                 take(here);  // A cascade has put these into the very tick that we are in.
             } else if (std::exchange(take_overdue_, false) && slots_->slots[overdue_slot].write != nullptr) {
                 take(overdue_slot);
             } else {
-                near_.settle();
                 loaded_ = true;
                 return true;
             }
@@ -848,7 +875,7 @@ class ticket_wheel {
     }
 
     template <class Records>
-    void drop(Records& records, std::uint32_t index, std::uint8_t stamp) noexcept {
+    void drop(Records& records, std::uint32_t index, std::uint16_t stamp) noexcept {
         records.let_go(index, stamp);
         credit_ += ticket_cost;
         ++stale_dropped_;
@@ -1010,6 +1037,7 @@ class ticket_wheel {
     static constexpr std::int64_t ticket_cost = 4;
 
     static constexpr std::uint64_t place_mask = far_away - 1;
+    static constexpr std::uint64_t ticks_per_place = 32;
     static constexpr std::size_t words_per_level = slots_per_level / 64;
     static constexpr std::size_t most_unsettled = 4096 - ticket_block::capacity;
 
@@ -1098,11 +1126,13 @@ class timer_wheel {
     /// Gives the value back if the timer is pending; it will never fire. Anything but the id of a pending timer of
     /// this wheel is answered with nothing. If the move of T throws, the timer stays armed.
     std::optional<T> cancel(timer_id id) noexcept(std::is_nothrow_move_constructible_v<T>) {
-        if (!is_pending(id)) return std::nullopt;
-        std::optional<T> value(std::in_place, std::move(records_.at(id.index).value));
-        end_life(id.index);
-        free_record(id.index);
-        wheel_.limit_stale(records_);
+        std::optional<T> value;  // One object and one return: the value is moved once.
+        if (is_pending(id)) {
+            value.emplace(std::move(records_.at(id.index).value));
+            end_life(id.index);
+            free_record(id.index);
+            wheel_.limit_stale(records_);
+        }
         return value;
     }
 
@@ -1186,14 +1216,14 @@ class timer_wheel {
                 .retired_records = retired_records_};
     }
 
-    /// Cancels everything, in time proportional to the largest number ever pending. Keeps the memory.
+    /// Cancels everything, in time proportional to the largest number ever pending. Keeps the memory. What the
+    /// destructor of a value arms meanwhile may be cancelled with the rest or stay.
     void clear() noexcept {
         wheel_.clear(size());
         const std::uint32_t count = records_.used;
+        for (std::uint32_t index = 0; index < count; ++index) records_.at(index).ticket |= record::gone;
         for (std::uint32_t index = 0; index < count; ++index) {
-            record& each = records_.at(index);
-            each.ticket |= record::gone;
-            if (!each.is_pending()) continue;
+            if (!records_.at(index).is_pending()) continue;
             end_life(index);
             free_record(index);
         }
@@ -1206,7 +1236,7 @@ class timer_wheel {
     struct record {
         static constexpr std::uint32_t vacant = 1;  ///< The timer has fired or was cancelled.
         static constexpr std::uint32_t gone = 2;    ///< The ticket has left the wheel.
-        static constexpr unsigned mark_bits = 7;    ///< The two flags and the stamp, which has five.
+        static constexpr unsigned mark_bits = 12;   ///< The two flags and the stamp, which has ten.
         static constexpr std::uint32_t mark_mask = (1U << mark_bits) - 1;
 
         detail::ordinal deadline = 0;
@@ -1222,8 +1252,8 @@ class timer_wheel {
 
         [[nodiscard]] bool is_pending() const noexcept { return generation % 2 != 0; }
         [[nodiscard]] detail::ticket_place place() const noexcept { return ticket >> mark_bits; }
-        [[nodiscard]] std::uint8_t next_stamp() const noexcept {
-            return static_cast<std::uint8_t>(((ticket | vacant | gone) + 1) & mark_mask);
+        [[nodiscard]] std::uint16_t next_stamp() const noexcept {
+            return static_cast<std::uint16_t>(((ticket | vacant | gone) + 1) & mark_mask);
         }
         void set_ticket(std::uint32_t stamp, detail::ticket_place place) noexcept {
             ticket = place << mark_bits | stamp;
@@ -1236,10 +1266,10 @@ class timer_wheel {
 
         [[nodiscard]] record& at(std::uint32_t index) const noexcept { return *records.at(index); }
 
-        [[nodiscard]] bool holds(std::uint32_t index, std::uint8_t stamp) const noexcept {
+        [[nodiscard]] bool holds(std::uint32_t index, std::uint16_t stamp) const noexcept {
             return (at(index).ticket & record::mark_mask) == stamp;
         }
-        void let_go(std::uint32_t index, std::uint8_t stamp) noexcept {
+        void let_go(std::uint32_t index, std::uint16_t stamp) noexcept {
             std::uint32_t& its = at(index).ticket;
             const bool was_left_behind = (its & record::mark_mask) == (stamp | record::vacant);
             its |= std::uint32_t{was_left_behind} * record::gone;  // Without a branch: scrubbing tosses coins.
@@ -1295,13 +1325,6 @@ class timer_wheel {
         return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
     }
 
-    [[nodiscard]] static std::uint32_t next_wheel_identity() noexcept {
-        static std::atomic<std::uint32_t> last{0};
-        std::uint32_t identity = 0;
-        while (identity == 0) identity = last.fetch_add(1, std::memory_order_relaxed) + 1;  // Only uniqueness matters.
-        return identity;
-    }
-
     [[nodiscard]] bool is_at_cap() const noexcept { return size() >= max_timers_; }
 
     [[noreturn, gnu::noinline, gnu::cold]] void refuse() const {
@@ -1343,7 +1366,7 @@ class timer_wheel {
 
     /// Throws std::bad_alloc; nothing has changed.
     [[gnu::noinline]] void put_ticket(record& its, std::uint32_t index, detail::ordinal target) {
-        const std::uint8_t stamp = its.next_stamp();
+        const std::uint16_t stamp = its.next_stamp();
         const std::uint64_t tick = wheel_.tick_of(target);
         wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
         its.set_ticket(stamp, wheel_.place_of(tick));
@@ -1419,7 +1442,7 @@ class timer_wheel {
         }
         const std::uint64_t tick = wheel_.tick_of(target);
         if (advancing_ && moved.number < number_limit_ && tick <= wheel_.current_tick()) {
-            const std::uint8_t stamp = moved.next_stamp();
+            const std::uint16_t stamp = moved.next_stamp();
             wheel_.put_near({target, moved.number, index, stamp});  // In time for this very advance.
             moved.set_ticket(stamp, wheel_.place_of(tick));
         } else {
@@ -1435,7 +1458,7 @@ class timer_wheel {
     std::uint64_t ended_ = 0;          ///< How many fired or were cancelled.
     std::uint32_t spare_ = no_record;  ///< The record that was freed last, unless it is in use again.
     std::uint32_t free_count_ = 0;
-    std::uint32_t identity_ = next_wheel_identity();
+    std::uint32_t identity_ = detail::next_wheel_identity();
     std::size_t max_timers_;
     record_table records_;
     detail::chunked_array<std::uint32_t> free_;  ///< A stack: to walk a list through the records would miss the cache.

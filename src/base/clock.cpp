@@ -2,6 +2,8 @@
 #include "base/clock.hpp"
 
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace chime::inline v0::base {
 
@@ -23,7 +25,8 @@ bool set_timer_slack(std::chrono::nanoseconds slack) noexcept {
 }
 
 std::optional<std::chrono::nanoseconds> timer_slack() noexcept {
-    const int slack_ns = ::prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL);
+    // Not ::prctl, which answers with an int: more than two seconds would not fit.
+    const long slack_ns = ::syscall(SYS_prctl, PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL);
     if (slack_ns < 0) return std::nullopt;
     return std::chrono::nanoseconds{slack_ns};
 }

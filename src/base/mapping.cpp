@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 
+#include <cerrno>
 #include <cstdint>
 #include <limits>
 #include <new>
@@ -18,9 +19,11 @@ constexpr std::size_t to_whole_chunks(std::size_t bytes) noexcept {
     return (bytes + mapping::chunk_bytes - 1) / mapping::chunk_bytes * mapping::chunk_bytes;
 }
 
-void unmap(std::byte* from, std::size_t bytes) noexcept {
-    if (bytes == 0) return;
-    CHIME_CHECK(::munmap(from, bytes) == 0, "a mapping gives back exactly what it reserved");
+/// False: to cut this piece out of what the system has merged it with would need one mapping more than it allows.
+bool unmap(std::byte* from, std::size_t bytes) noexcept {
+    if (bytes == 0 || ::munmap(from, bytes) == 0) return true;
+    CHIME_CHECK(errno == ENOMEM, "a mapping gives back exactly what it reserved");
+    return false;
 }
 
 }  // namespace
@@ -39,10 +42,18 @@ mapping::mapping(std::size_t bytes, huge_pages advice) {
     std::byte* const first = static_cast<std::byte*>(mapped);
     const std::size_t misaligned_bytes = reinterpret_cast<std::uintptr_t>(first) % chunk_bytes;
     const std::size_t before_bytes = misaligned_bytes == 0 ? 0 : chunk_bytes - misaligned_bytes;
-    data_ = first + before_bytes;
+    std::byte* const aligned = first + before_bytes;
+    std::byte* const end = first + mapped_bytes;
+    if (!unmap(first, before_bytes)) {
+        unmap(first, mapped_bytes);
+        throw std::bad_alloc();
+    }
+    if (!unmap(aligned + wanted_bytes, chunk_bytes - before_bytes)) {
+        unmap(aligned, static_cast<std::size_t>(end - aligned));
+        throw std::bad_alloc();
+    }
+    data_ = aligned;
     reserved_bytes_ = wanted_bytes;
-    unmap(first, before_bytes);
-    unmap(data_ + reserved_bytes_, chunk_bytes - before_bytes);
 
     // Advice that is refused, by a kernel without huge pages for one, changes nothing but speed.
     if (advice == huge_pages::yes) ::madvise(data_, reserved_bytes_, MADV_HUGEPAGE);
@@ -74,7 +85,8 @@ bool mapping::commit(std::size_t bytes) noexcept {
 }
 
 void mapping::release() noexcept {
-    unmap(data_, reserved_bytes_);
+    // If the range cannot be cut out, it stays reserved, but its memory goes back all the same.
+    if (!unmap(data_, reserved_bytes_)) ::madvise(data_, reserved_bytes_, MADV_DONTNEED);
     data_ = nullptr;
     committed_bytes_ = 0;
     reserved_bytes_ = 0;

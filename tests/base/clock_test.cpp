@@ -67,6 +67,13 @@ TEST(timer_slack, is_set_for_the_calling_thread_alone) {
     EXPECT_EQ(chime::base::timer_slack(), before);
 }
 
+TEST(timer_slack, of_many_seconds_is_read_back_whole) {
+    chime::base::thread([] {
+        ASSERT_TRUE(chime::base::set_timer_slack(5s));
+        EXPECT_EQ(chime::base::timer_slack(), 5s);
+    }).join();
+}
+
 TEST(timer_slack, refuses_a_negative_one_and_changes_nothing) {
     chime::base::thread([] {
         ASSERT_TRUE(chime::base::set_timer_slack(3us));

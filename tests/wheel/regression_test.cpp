@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+//
+// Mistakes that were made once. Each keeps its sentence.
+
+#include <chime/wheel.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "support/failing_memory.hpp"
+#include "support/wheel_audit.hpp"
+
+namespace chime::test {
+namespace {
+
+using namespace std::chrono_literals;
+using time_point = std::chrono::steady_clock::time_point;
+using nanoseconds = std::chrono::nanoseconds;
+
+template <class Wheel>
+std::string audit(const Wheel& wheel) {
+    return detail::wheel_audit::check(wheel);
+}
+
+TEST(regression, an_id_of_a_wheel_of_another_type_is_foreign_too) {
+    timer_wheel<int> ints;
+    timer_wheel<long> longs;
+    timer_wheel<int, 4> short_lived;
+    const timer_id id = ints.arm(time_point{1s}, 1);
+    longs.arm(time_point{1s}, 2);
+    short_lived.arm(time_point{1s}, 3);
+    EXPECT_FALSE(longs.cancel(id));
+    EXPECT_FALSE(short_lived.cancel(id));
+    EXPECT_EQ(longs.size() + short_lived.size(), 2U);
+}
+
+TEST(regression, timers_that_are_always_overdue_do_not_make_the_near_run_grow) {
+    timer_wheel<int> wheel;
+    const time_point past{-1s};
+    wheel.arm(past, 1);
+    wheel.arm(past, 2);
+    std::size_t settled_bytes = 0;
+    for (int turn = 0; turn < 300'000; ++turn) {
+        wheel.advance(
+            time_point{}, [&](int value) { wheel.arm(past, value); }, 1);
+        if (turn == 100'000) settled_bytes = wheel.memory();
+    }
+    EXPECT_EQ(wheel.memory(), settled_bytes);
+    EXPECT_EQ(audit(wheel), "");
+}
+
+TEST(regression, one_timer_moved_a_million_times_inside_on_due_leaves_a_bounded_number_of_tickets) {
+    timer_wheel<int> wheel;
+    wheel.arm(time_point{10ns}, 1);
+    const timer_id moved = wheel.arm(time_point{30ns}, 2);
+    wheel.advance(time_point{20ns}, [&](int) {
+        for (int i = 0; i < 500'000; ++i) {
+            wheel.postpone(moved, time_point{25ns});
+            wheel.postpone(moved, time_point{30ns});
+        }
+        EXPECT_LE(wheel.stats().tickets, 2 + wheel_config{}.stale_slack);
+    });
+    EXPECT_EQ(audit(wheel), "");
+}
+
+TEST(regression, loaded_timers_cancelled_in_an_on_due_that_throws_leave_a_bounded_number_of_tickets) {
+    timer_wheel<int> wheel;
+    std::vector<timer_id> ids;
+    for (int i = 0; i < 100'000; ++i) ids.push_back(wheel.arm(time_point{10ns}, i));
+    const auto cancel_all = [&](int) {
+        for (const timer_id id : ids) wheel.cancel(id);
+        throw std::runtime_error("enough");
+    };
+    EXPECT_THROW(wheel.advance(time_point{10ns}, cancel_all), std::runtime_error);
+    EXPECT_TRUE(wheel.empty());
+    EXPECT_EQ(audit(wheel), "");
+}
+
+TEST(regression, stale_tickets_whose_stamps_have_wrapped_stay_within_the_bound) {
+    timer_wheel<int> wheel;
+    std::vector<timer_id> others;
+    for (int i = 0; i < 200'000; ++i) others.push_back(wheel.arm(time_point{1h}, i));
+    const timer_id moved = wheel.arm(time_point{60s}, -1);
+    for (int i = 0; i < 140'000; ++i) {
+        wheel.postpone(moved, time_point{50s});
+        wheel.postpone(moved, time_point{60s});
+    }
+    for (const timer_id other : others) wheel.cancel(other);
+    EXPECT_EQ(wheel.size(), 1U);
+    EXPECT_EQ(audit(wheel), "");
+}
+
+/// Its moves throw as soon as the set number of them has succeeded.
+struct moved_rarely {
+    static inline int moves_left = 0;
+
+    moved_rarely() = default;
+    moved_rarely(moved_rarely&&) {
+        if (moves_left-- <= 0) throw std::runtime_error("moved too often");
+    }
+};
+
+TEST(regression, cancel_moves_the_value_once) {
+    timer_wheel<moved_rarely> wheel;
+    moved_rarely::moves_left = 1;
+    const timer_id id = wheel.arm(time_point{1s}, {});
+    moved_rarely::moves_left = 0;
+    EXPECT_THROW(wheel.cancel(id), std::runtime_error);
+    EXPECT_EQ(wheel.size(), 1U);
+    moved_rarely::moves_left = 1;
+    EXPECT_TRUE(wheel.cancel(id).has_value());
+}
+
+TEST(regression, a_growth_refused_between_two_chains_of_one_tick_leaves_the_next_deadline_right) {
+    for (std::uint64_t allowed = 0; allowed < 4; ++allowed) {
+        for (int count = 4000; count < 4100; count += 3) {
+            failing_memory memory;
+            wheel_config config;
+            config.memory = &memory;
+            config.resolution = nanoseconds{std::int64_t{1} << 32};
+            timer_wheel<int> wheel(config);
+            const time_point tick{config.resolution * 2};
+            for (int i = 0; i < count; ++i) wheel.arm(tick + 3s + nanoseconds{i}, i);
+            wheel.arm(tick + 1s, -1);
+            wheel.advance(
+                tick, [](int) {}, 16);  // Stops in the middle of the first chain.
+            for (int i = 0; i < 100; ++i) wheel.arm(tick + 2s, i);
+            memory.fail_after(allowed);
+            try {
+                wheel.advance(tick, [](int) {});
+            } catch (const std::bad_alloc&) {
+                ASSERT_EQ(audit(wheel), "") << count << " timers, " << allowed << " more allocations";
+            }
+            memory.fail_after(failing_memory::unlimited);
+        }
+    }
+}
+
+/// Arms another timer when it goes.
+struct successor {
+    timer_wheel<std::shared_ptr<successor>>* wheel = nullptr;
+    std::optional<timer_id>* armed = nullptr;
+
+    ~successor() {
+        if (armed != nullptr && !*armed) *armed = wheel->arm(time_point{5s}, std::make_shared<successor>());
+    }
+};
+
+TEST(regression, what_a_destructor_arms_during_clear_is_pending_or_cancelled_but_never_lost) {
+    std::optional<timer_id> armed;
+    timer_wheel<std::shared_ptr<successor>> wheel;
+    wheel.arm(time_point{1s}, std::shared_ptr<successor>(new successor{&wheel, &armed}));
+    const timer_id later = wheel.arm(time_point{2s}, nullptr);
+    wheel.cancel(later);
+    wheel.clear();
+    ASSERT_TRUE(armed);
+    EXPECT_EQ(wheel.deadline_of(*armed).has_value(), wheel.size() == 1);
+    EXPECT_EQ(audit(wheel), "");
+    std::size_t fired = wheel.advance(time_point{5s}, [](std::shared_ptr<successor>&&) {});
+    EXPECT_EQ(fired + wheel.stats().cancelled, 3U);
+}
+
+}  // namespace
+}  // namespace chime::test
