@@ -22,8 +22,19 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/chime-config-version.cma
 install(FILES "${PROJECT_BINARY_DIR}/chime-config.cmake" "${PROJECT_BINARY_DIR}/chime-config-version.cmake"
     DESTINATION "${chime_package_dir}")
 
-# The prefix in the pkg-config file is relative to the file, so that an installed tree may be moved.
-file(RELATIVE_PATH chime_pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+# The prefix in the pkg-config file is relative to the file, so that an installed tree may be moved; unless somebody
+# has asked for places that do not lie below the prefix.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+    set(chime_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+    set(chime_pc_includedir "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+    set(chime_pc_libdir "${CMAKE_INSTALL_FULL_LIBDIR}")
+else()
+    file(RELATIVE_PATH chime_pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+    string(REGEX REPLACE "/$" "" chime_pc_to_prefix "${chime_pc_to_prefix}")
+    set(chime_pc_prefix "\${pcfiledir}/${chime_pc_to_prefix}")
+    set(chime_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+    set(chime_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
 set(chime_pc_cflags "")
 if(NOT BUILD_SHARED_LIBS)
     set(chime_pc_cflags " -DCHIME_STATIC")

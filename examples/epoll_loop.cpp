@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -33,6 +34,7 @@ struct connection {
     int ours = -1;
     int peers = -1;
     chime::timer_id idle;
+    chime::timer_id speaks;
 };
 
 /// For epoll_wait: rounded up, so that the loop never comes back just before the deadline to find nothing due.
@@ -46,6 +48,7 @@ int milliseconds_until(std::optional<clock_type::time_point> deadline, clock_typ
 class server {
  public:
     server() {
+        if (epoll_ < 0) std::abort();
         for (int number = 0; number < static_cast<int>(connections_.size()); ++number) open(number);
     }
     server(const server&) = delete;
@@ -58,7 +61,7 @@ class server {
             const int count = ::epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()),
                                            milliseconds_until(timers_.next_deadline(), clock_type::now()));
             now_ = clock_type::now();  // Once per turn: what is armed in this turn counts from here.
-            for (int i = 0; i < count; ++i) receive(ready[static_cast<std::size_t>(i)].data.fd);
+            for (int i = 0; i < count; ++i) receive(static_cast<int>(ready[static_cast<std::size_t>(i)].data.u32));
             timers_.advance(
                 now_, [this](event due) { act(due); }, 256);
         }
@@ -72,11 +75,11 @@ class server {
         opened.ours = ends[0];
         opened.peers = ends[1];
         opened.idle = timers_.arm(now_ + idle_limit, {event::kind::connection_is_idle, number});
-        timers_.arm(now_ + 10ms * (number + 1), {event::kind::peer_speaks, number});
+        opened.speaks = timers_.arm(now_ + 10ms * (number + 1), {event::kind::peer_speaks, number});
 
         epoll_event interest{};
         interest.events = EPOLLIN;
-        interest.data.fd = number;
+        interest.data.u32 = static_cast<std::uint32_t>(number);
         if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, opened.ours, &interest) != 0) std::abort();
         ++open_;
     }
@@ -85,6 +88,7 @@ class server {
         connection& from = connections_[static_cast<std::size_t>(number)];
         std::array<char, 64> text{};
         const auto length = ::read(from.ours, text.data(), text.size());
+        if (length <= 0) return;
         std::printf("%4d ms  connection %d says \"%.*s\"\n", elapsed_ms(), number, static_cast<int>(length),
                     text.data());
         timers_.postpone(from.idle, now_ + idle_limit);  // Writes a deadline into a record, nothing else.
@@ -94,12 +98,13 @@ class server {
         connection& about = connections_[static_cast<std::size_t>(due.connection)];
         if (due.what == event::kind::connection_is_idle) {
             std::printf("%4d ms  connection %d was silent for too long\n", elapsed_ms(), due.connection);
-            ::close(about.ours);  // This also ends epoll's interest in it.
+            timers_.cancel(about.speaks);  // No timer may outlive what it is about; a dead id would do no harm.
+            ::close(about.ours);           // This also ends epoll's interest in it.
             ::close(about.peers);
             --open_;
         } else if (words_-- > 0) {
             if (::write(about.peers, "still here", 10) != 10) std::abort();
-            timers_.arm(now_ + 10ms * (due.connection + 1), due);
+            about.speaks = timers_.arm(now_ + 10ms * (due.connection + 1), due);
         }
     }
 

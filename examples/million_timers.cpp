@@ -46,19 +46,17 @@ struct options {
 /// One line of work: on a terminal a bar that moves, in a file one line when it is done.
 class progress {
  public:
-    progress(const char* name, std::uint64_t total) : name_(name), total_(std::max<std::uint64_t>(total, 1)) {
-        show(0);
-    }
+    progress(const char* name, std::uint64_t total) : name_(name), total_(total) { show(0); }
 
     void show(std::uint64_t done) {
         const time_point now = chime::clock::now();
         if (!on_terminal() || (now < next_ && done < total_)) return;
         next_ = now + 40ms;
         constexpr std::size_t width = 40;
-        const std::size_t filled = static_cast<std::size_t>(std::min(done, total_) * width / total_);
+        const std::uint64_t percent = total_ == 0 ? 100 : std::min(done, total_) * 100 / total_;
+        const std::size_t filled = percent * width / 100;
         std::printf("\r  %-9s [%s%s] %3u %%", name_, std::string(filled, '#').c_str(),
-                    std::string(width - filled, '.').c_str(),
-                    static_cast<unsigned>(std::min(done, total_) * 100 / total_));
+                    std::string(width - filled, '.').c_str(), static_cast<unsigned>(percent));
         std::fflush(stdout);
     }
 
