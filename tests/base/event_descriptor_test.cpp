@@ -4,41 +4,18 @@
 #include "base/thread.hpp"
 
 #include <cstdint>
-#include <cstdlib>
-#include <system_error>
 
-#include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include "support/descriptors.hpp"
+
 namespace {
 
 using chime::base::event_descriptor;
-
-bool is_readable(int fd, int timeout_ms = 0) {
-    pollfd entry{fd, POLLIN, 0};
-    return ::poll(&entry, 1, timeout_ms) == 1;
-}
-
-/// Leaves with 0 when the constructor refuses with the right error; no new descriptor can be had meanwhile.
-void construct_without_descriptors() {
-    // A sanitizer needs a descriptor when it meets the category of an error for the first time.
-    if (std::make_error_code(std::errc::too_many_files_open).message().empty()) std::_Exit(3);
-    rlimit before{};
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    rlimit none = before;
-    none.rlim_cur = 0;
-    ::setrlimit(RLIMIT_NOFILE, &none);
-    try {
-        const event_descriptor refused;
-    } catch (const std::system_error& error) {
-        ::setrlimit(RLIMIT_NOFILE, &before);  // For the sanitizer again.
-        std::_Exit(error.code() == std::errc::too_many_files_open ? 0 : 2);
-    }
-    std::_Exit(1);
-}
+using chime::test::construct_without_descriptors;
+using chime::test::is_readable;
 
 }  // namespace
 
@@ -71,5 +48,5 @@ TEST(event_descriptor, wakes_a_poller_from_another_thread) {
 }
 
 TEST(event_descriptor_death_test, refuses_with_the_reason_when_no_descriptor_is_left) {
-    EXPECT_EXIT(construct_without_descriptors(), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(construct_without_descriptors<event_descriptor>(), testing::ExitedWithCode(0), "");
 }

@@ -4,42 +4,18 @@
 #include "base/clock.hpp"
 
 #include <chrono>
-#include <cstdlib>
-#include <system_error>
-
-#include <poll.h>
-#include <sys/resource.h>
 
 #include <gtest/gtest.h>
 
+#include "support/descriptors.hpp"
+
 namespace {
 
+using chime::test::construct_without_descriptors;
+using chime::test::is_readable;
 using namespace std::chrono_literals;
 using chime::base::now;
 using chime::base::timer_descriptor;
-
-bool is_readable(int fd, int timeout_ms = 0) {
-    pollfd entry{fd, POLLIN, 0};
-    return ::poll(&entry, 1, timeout_ms) == 1;
-}
-
-/// Leaves with 0 when the constructor refuses with the right error; no new descriptor can be had meanwhile.
-void construct_without_descriptors() {
-    // A sanitizer needs a descriptor when it meets the category of an error for the first time.
-    if (std::make_error_code(std::errc::too_many_files_open).message().empty()) std::_Exit(3);
-    rlimit before{};
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    rlimit none = before;
-    none.rlim_cur = 0;
-    ::setrlimit(RLIMIT_NOFILE, &none);
-    try {
-        const timer_descriptor refused;
-    } catch (const std::system_error& error) {
-        ::setrlimit(RLIMIT_NOFILE, &before);  // For the sanitizer again.
-        std::_Exit(error.code() == std::errc::too_many_files_open ? 0 : 2);
-    }
-    std::_Exit(1);
-}
 
 }  // namespace
 
@@ -96,5 +72,5 @@ TEST(timer_descriptor, takes_the_last_time_that_there_is_before_never) {
 }
 
 TEST(timer_descriptor_death_test, refuses_with_the_reason_when_no_descriptor_is_left) {
-    EXPECT_EXIT(construct_without_descriptors(), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(construct_without_descriptors<timer_descriptor>(), testing::ExitedWithCode(0), "");
 }
