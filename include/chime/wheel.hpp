@@ -31,10 +31,11 @@
 /// occupied level is always the next one, and a bitmap finds it however long the gap.
 ///
 /// When time reaches a slot of a higher level, its tickets are dealt out to the levels below; their records are not
-/// touched. When time reaches a slot of level zero, its tickets are *loaded*: now the records are read, and what is due
-/// in this tick is sorted by (deadline, arming number) into the *near run*, from which it fires. Both happen a block of
-/// tickets at a time and can stop after any block. Each slot remembers the earliest deadline put into it, which is all
-/// that `next_deadline` has to look at.
+/// touched, unless so many tickets are stale that it pays to sort them out on the way. When time reaches a slot of
+/// level zero, its tickets are *loaded*: now the records are read, and what is due in this tick is sorted by
+/// (deadline, arming number) into the *near run*, from which it fires. Both happen a block of tickets at a time and
+/// can stop after any block. Each slot remembers the earliest deadline put into it, which is all that `next_deadline`
+/// has to look at.
 ///
 /// **The wheel may lie, the record never does.** A ticket may sit earlier than the deadline in force: when it is met,
 /// the record says so, and the ticket moves on. Hence postponing to later writes a deadline and nothing else. Hence,
@@ -131,7 +132,7 @@ struct wheel_config {
     }
 };
 
-/// What a wheel has done since it was built. `armed == fired + cancelled + pending` at any moment outside `on_due`.
+/// What a wheel has done since it was built. `armed == fired + cancelled + pending` at any moment.
 struct wheel_stats {
     std::uint64_t armed = 0;
     std::uint64_t fired = 0;
@@ -494,22 +495,18 @@ class near_run {
 
 /// What the wheel asks of whoever keeps the records. All calls are cheap, by index, and valid for every index that
 /// ever was in a ticket.
+// clang-format off
 template <class Records>
 concept ticket_resolver = requires(Records& records, const Records& view, std::uint32_t index, std::uint16_t stamp,
                                    ticket_place place) {
-    { view.holds(index, stamp) }
-    noexcept->std::same_as<bool>;  // Is this the ticket of a pending timer?
-    { records.let_go(index, stamp) }
-    noexcept;  // If it is not, it leaves the wheel.
-    { view.deadline(index) }
-    noexcept->std::same_as<ordinal>;  // The deadline in force.
-    { view.number(index) }
-    noexcept->std::same_as<std::uint64_t>;  // The arming number.
-    { view.prefetch(index) }
-    noexcept;  // All of these will be asked for soon.
-    { records.placed(index, place) }
-    noexcept;  // Its ticket sits somewhere else now.
+    { view.holds(index, stamp) } noexcept -> std::same_as<bool>;    // Is this the ticket of a pending timer?
+    { records.let_go(index, stamp) } noexcept;                      // If it is not, it leaves the wheel.
+    { view.deadline(index) } noexcept -> std::same_as<ordinal>;     // The deadline in force.
+    { view.number(index) } noexcept -> std::same_as<std::uint64_t>; // The arming number.
+    { view.prefetch(index) } noexcept;                              // All of these will be asked for soon.
+    { records.placed(index, place) } noexcept;                      // Its ticket sits somewhere else now.
 };
+// clang-format on
 
 /// Orders tickets. Knows nothing of what they stand for; the records tell it through a resolver.
 /// Owned by one timer_wheel or worker; one thread at a time.
