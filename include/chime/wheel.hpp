@@ -565,8 +565,11 @@ class ticket_wheel {
         return unit > current && place < far_away && unit - current > ahead;
     }
 
-    /// Afterwards one put() cannot fail. Throws std::bad_alloc; nothing has changed.
-    void reserve() { pool_.reserve(1); }
+    /// Afterwards `count` calls of put() cannot fail. Throws std::bad_alloc; nothing has changed.
+    void reserve(std::size_t count = 1) { pool_.reserve(count); }
+
+    /// Afterwards `count` calls of put_near() cannot fail. Throws std::bad_alloc; nothing has changed.
+    void reserve_near(std::size_t count) { near_.reserve(count); }
 
     /// Adds a ticket. Throws std::bad_alloc; nothing has changed.
     void put(slot_number where, const ticket& fresh) {
@@ -631,6 +634,14 @@ class ticket_wheel {
     void pop_due() noexcept {
         near_.pop_front();
         credit_ += ticket_cost;
+    }
+
+    /// What find_due() has found cannot be decided about now: the next advance looks at it again. Needs reserve().
+    template <ticket_resolver Records>
+    void defer_due(Records& records, const due_entry& entry) noexcept {
+        near_.pop_front();
+        put_again(overdue_slot, {entry.deadline, entry.index, entry.stamp});
+        records.placed(entry.index, place_of(current_tick_));
     }
 
     /// A timer begins its life.

@@ -7,7 +7,8 @@ usage: layers.py ROOT
 The layers, lowest first; what stands on one line does not include each other:
 
     base
-    wheel, timer, task
+    wheel, timer
+    task
     worker
     runtime
     toolkit, testing, asio
@@ -21,7 +22,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = [["base"], ["wheel", "timer", "task"], ["worker"], ["runtime"], ["toolkit", "testing", "asio"]]
+LAYERS = [["base"], ["wheel", "timer"], ["task"], ["worker"], ["runtime"], ["toolkit", "testing", "asio"]]
 LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
 
 # What src/base wraps, so that a test build can replace it.

@@ -15,7 +15,7 @@ import sys
 EMPTY_WORDS = {"process", "processes", "processing", "handle", "handles", "handling", "manage", "manages", "manager",
                "helper", "helpers", "util", "utils", "utility"}
 # A handle or a process is a thing in these names, not a vague verb; the middle ones are the standard library's.
-ALLOWED = {"timer_handle", "join_handle", "native_handle", "coroutine_handle", "noop_coroutine_handle", "process_seed"}
+ALLOWED = {"handle", "timer_handle", "join_handle", "native_handle", "coroutine_handle", "noop_coroutine_handle", "process_seed"}
 
 SNAKE_CASE = re.compile(r"^\.?[a-z0-9]+([_.-][a-z0-9]+)*$")
 # These are named by the tools that read them, or by custom.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/cancel.hpp>
+#include <chime/detail/closure.hpp>
+#include <chime/detail/export.hpp>
+#include <chime/detail/suspension.hpp>
+#include <chime/time.hpp>
+#include <chime/timer_handle.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <source_location>
+
+namespace chime {
+inline namespace v0 {
+namespace detail {
+
+/// A record that a closure is being put into.
+struct arming {
+    void* closure = nullptr;  ///< Null: refused.
+    std::uint32_t index = 0;
+};
+
+/// All that makes a timer of a closure.
+struct arming_details {
+    const closure_operations* operations = nullptr;
+    wait_limit limit{};
+    std::int64_t period_ns = 0;  ///< Zero: once.
+    missed_ticks policy = missed_ticks::skip;
+    const cancel_token* token = nullptr;
+    const void* where = nullptr;
+};
+
+/// A source location in the eight bytes that it really has.
+[[nodiscard]] inline const void* pack(const std::source_location& where) noexcept {
+    if constexpr (sizeof(std::source_location) == sizeof(const void*)) {
+        return std::bit_cast<const void*>(where);
+    } else {
+        return nullptr;
+    }
+}
+
+CHIME_API arming begin_arming(worker& home);
+CHIME_API void abandon_arming(worker& home, const arming& begun) noexcept;
+CHIME_API timer_handle arm(worker& home, const arming& begun, const arming_details& details);
+CHIME_API void post(worker& home, const arming& begun, const closure_operations& operations) noexcept;
+[[noreturn]] CHIME_API void refuse_arming(worker& home, const char* call);
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace chime

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/detail/export.hpp>
+#include <chime/detail/promise.hpp>
+#include <chime/time.hpp>
+#include <chime/timer_handle.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+
+// How awaitables suspend a task: begin, start whatever may wake it, commit. See src/worker for the other side.
+
+namespace chime {
+inline namespace v0 {
+namespace detail {
+
+class worker;
+
+/// Names one suspension of one task, for who may wake it.
+struct wake_key {
+    worker* home = nullptr;
+    std::uint32_t slot = 0;
+    std::uint64_t epoch = 0;
+};
+
+/// The loop that is running user code on this thread; null: none.
+[[nodiscard]] CHIME_API worker* current_worker() noexcept;
+
+/// When a wait ends by itself.
+struct wait_limit {
+    std::int64_t count = 0;  ///< Nanoseconds from now, or since the clock's epoch.
+    bool is_absolute = false;
+
+    [[nodiscard]] static wait_limit after(duration delay) noexcept { return {delay.count(), false}; }
+    [[nodiscard]] static wait_limit at(time_point time) noexcept { return {time.time_since_epoch().count(), true}; }
+};
+
+/// Suspends the current task of `home` (null: of whatever loop is running) until `limit`, or until somebody wakes it.
+/// False: it goes on at once. Throws std::system_error: errc::not_in_a_task.
+CHIME_API bool sleep_task(worker* home, wait_limit limit, std::coroutine_handle<> frame, promise_base* promise);
+
+/// Begins a suspension: from now on it can be woken. Throws std::system_error: errc::not_in_a_task.
+CHIME_API wake_key begin_suspension(worker* home, std::coroutine_handle<> frame, promise_base* promise);
+/// Gives the suspension that has begun a deadline.
+CHIME_API timer_handle limit_suspension(const wake_key& key, wait_limit limit);
+/// The last step. True: suspended, and nothing of the frame may be touched any more. False: woken already, it goes on.
+CHIME_API bool commit_suspension(const wake_key& key) noexcept;
+/// The suspension that has begun does not happen.
+CHIME_API void abandon_suspension(const wake_key& key) noexcept;
+
+/// Puts the current task behind all that are ready. Throws std::system_error: errc::not_in_a_task.
+CHIME_API void yield_task(worker* home, std::coroutine_handle<> frame, promise_base* promise);
+
+/// Makes the task ready, if it still is in that suspension: `cancelled` or not is what it will be told. Any thread.
+CHIME_API void wake_task(const wake_key& key, wake_reason reason) noexcept;
+
+/// Why the current task was resumed; to be asked first thing.
+[[nodiscard]] CHIME_API wake_reason reason_of_wake() noexcept;
+
+/// Something that ends once, and the one task that may wait for it. Any thread may complete it.
+class CHIME_API completion {
+ public:
+    completion() noexcept;
+    completion(const completion&) = delete;
+    completion& operator=(const completion&) = delete;
+    ~completion();
+
+    /// Wakes the waiter, if there is one. The second time it does nothing.
+    void complete() noexcept;
+    [[nodiscard]] bool is_complete() const noexcept;
+
+    /// From now on `key` is woken by complete(). False: it is complete already.
+    [[nodiscard]] bool subscribe(const wake_key& key) noexcept;
+    /// Afterwards complete() touches nothing of the waiter's any more.
+    void unsubscribe() noexcept;
+
+ private:
+    struct state;
+    [[nodiscard]] state& its() const noexcept;
+    alignas(8) mutable std::byte storage_[80];
+};
+
+/// Awaits a completion; lives in the frame of whoever waits.
+class completion_awaiter {
+ public:
+    explicit completion_awaiter(completion& awaited) noexcept : awaited_(&awaited) {}
+    completion_awaiter(const completion_awaiter&) = delete;
+    completion_awaiter& operator=(const completion_awaiter&) = delete;
+    ~completion_awaiter() {
+        if (is_subscribed_) awaited_->unsubscribe();
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return awaited_->is_complete(); }
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> frame) {
+        const wake_key key = begin_suspension(nullptr, frame, promise_of(frame));
+        is_subscribed_ = true;
+        if (!awaited_->subscribe(key)) {
+            is_subscribed_ = false;
+            abandon_suspension(key);
+            return false;
+        }
+        return commit_suspension(key);
+    }
+
+    void await_resume() noexcept {
+        if (is_subscribed_) awaited_->unsubscribe();
+        is_subscribed_ = false;
+    }
+
+ private:
+    completion* awaited_;
+    bool is_subscribed_ = false;
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace chime

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/clock_source.hpp>
+#include <chime/cpu_pool.hpp>
+#include <chime/detail/arming.hpp>
+#include <chime/detail/closure.hpp>
+#include <chime/detail/export.hpp>
+#include <chime/sleep.hpp>
+#include <chime/time.hpp>
+#include <chime/timers.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace chime {
+inline namespace v0 {
+
+namespace detail {
+struct context_access;
+}
+
+/// How a context is built; fixed for its life.
+struct io_context_config {
+    std::size_t max_timers = std::size_t{1} << 24U;  ///< Arming beyond this is refused with errc::too_many_timers.
+    std::size_t max_tasks = std::size_t{1} << 22U;   ///< Spawning beyond this is refused with errc::too_many_tasks.
+    /// How finely the wheel sorts, rounded down to a power of two. Deadlines and order are exact whatever it is.
+    std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
+    /// How much later a timer may fire, so that neighbours share a wake-up.
+    std::chrono::nanoseconds slack{};
+    std::size_t timer_budget = 512;  ///< Timers that fire before ready tasks have their turn.
+    std::size_t task_budget = 512;   ///< Ready tasks that run before timers have their turn.
+    std::size_t stale_slack = 4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones.
+    bool inline_resumption = true;   ///< A sleeper whose time has come is resumed on the spot, not queued.
+    bool time_callbacks = false;     ///< Measure the longest callback and turn: two looks at the clock for each.
+    bool huge_pages = false;         ///< Ask for huge pages for records: faster beyond some 100'000 timers.
+    unsigned pool_threads = 0;       ///< Of the cpu_pool; 0: one per processor.
+    clock_source* clock = nullptr;   ///< Null: the monotonic clock of the system.
+
+    /// Empty if usable; otherwise what to change.
+    [[nodiscard]] CHIME_API std::string validate() const;
+};
+
+/// Hops onto the thread that runs a context.
+class scheduler {
+ public:
+    scheduler(const scheduler&) = delete;
+    scheduler& operator=(const scheduler&) = delete;
+
+    /// `co_await` it in a task: it continues on the thread that runs this context, behind what is ready there. A task
+    /// of another context moves here for good.
+    ///
+    /// Awaiting throws std::system_error: errc::not_in_a_task, errc::too_many_tasks, errc::stopped.
+    [[nodiscard]] auto schedule() noexcept { return detail::yield_awaitable(home_); }
+
+ private:
+    friend class io_context;
+    explicit scheduler(detail::worker* home) noexcept : home_(home) {}
+
+    detail::worker* home_;
+};
+
+/// One loop, driven by the thread that calls run(): timers, sleeping tasks, posted functions, and no thread of its own.
+///
+///     chime::io_context ctx;
+///     ctx.timers().after(1s, [] { std::puts("a second later"); });
+///     ctx.run();
+///
+/// User code runs only inside run() and its siblings, on the thread that called them; one piece after the other. What
+/// other threads arm, cancel, postpone, spawn or post is noticed at once, also while the loop sleeps.
+class io_context {
+ public:
+    /// Throws std::system_error (errc::bad_configuration) with what to change; std::bad_alloc.
+    CHIME_API explicit io_context(const io_context_config& config = {});
+    io_context(const io_context&) = delete;
+    io_context& operator=(const io_context&) = delete;
+    /// Waits for jobs that run in the pool, destroys suspended tasks (innermost frame first) and pending closures. Nobody
+    /// may be using it: destroyed while it runs, or from inside one of its own callbacks, the program is aborted.
+    CHIME_API ~io_context();
+
+    /// Runs until it is out of work: nothing ready, no pending timer, no live task, no pool job, no work guard. Or until
+    /// stop(). Answers how many callbacks, resumptions and posted functions have run.
+    ///
+    /// Throws what a callback, a posted function or a detached task throws; everything else stays as it is, and run() may
+    /// be called again. Throws std::system_error: errc::already_running, when this or another thread is running it.
+    CHIME_API std::size_t run();
+
+    /// The same for one piece of user code at most; waits for it.
+    CHIME_API std::size_t run_one();
+
+    /// The same for a limited time. A piece of user code that has begun is not interrupted.
+    template <class Rep, class Period>
+    std::size_t run_for(std::chrono::duration<Rep, Period> limit) {
+        return run_until(deadline_after(timers().now(), limit));
+    }
+    CHIME_API std::size_t run_until(time_point limit);
+
+    /// Runs what is ready or due now, and does not wait.
+    CHIME_API std::size_t poll();
+
+    /// Makes run() return as soon as it can, and touches no timer and no task. Stays in force until restart(). Any thread.
+    CHIME_API void stop() noexcept;
+    [[nodiscard]] CHIME_API bool is_stopped() const noexcept;
+    CHIME_API void restart() noexcept;
+
+    /// Runs `function` soon, on the thread that runs the context; in the order in which one thread posts. Any thread.
+    ///
+    /// Throws std::system_error: errc::too_many_timers, errc::stopped, errc::empty_function; std::bad_alloc; what moving
+    /// the function throws.
+    template <timer_function Function>
+    void post(Function&& function) {
+        using stored = std::decay_t<Function>;
+        detail::require_function(function, "chime::io_context::post");
+        const detail::arming begun = detail::begin_arming(*home_);
+        if (begun.closure == nullptr) detail::refuse_arming(*home_, "chime::io_context::post");
+        try {
+            detail::put_closure<stored>(begun.closure, std::forward<Function>(function));
+        } catch (...) {
+            detail::abandon_arming(*home_, begun);
+            throw;
+        }
+        detail::post(*home_, begun, detail::operations_of<stored>);
+    }
+
+    /// While one lives, run() does not return for lack of work. Move-only; any thread; must not outlive the context.
+    class [[nodiscard("a guard that is dropped at once guards nothing")]] work_guard {
+     public:
+        CHIME_API explicit work_guard(io_context & guarded) noexcept;
+        work_guard(work_guard && other) noexcept : guarded_(std::exchange(other.guarded_, nullptr)) {}
+        work_guard& operator=(work_guard&& other) noexcept {
+            if (this != &other) {
+                reset();
+                guarded_ = std::exchange(other.guarded_, nullptr);
+            }
+            return *this;
+        }
+        ~work_guard() {
+            reset();
+        }
+
+        CHIME_API void reset() noexcept;
+
+     private:
+        io_context* guarded_;
+    };
+    [[nodiscard]] work_guard make_work_guard() noexcept { return work_guard(*this); }
+
+    [[nodiscard]] CHIME_API chime::timers& timers() noexcept;
+    [[nodiscard]] CHIME_API scheduler& get_scheduler() noexcept;
+    [[nodiscard]] CHIME_API chime::cpu_pool& cpu_pool() noexcept;
+
+    /// A descriptor that becomes readable when there is work or a deadline has passed: watch it in another loop, and call
+    /// poll() when it is readable. Do so once before you wait for the first time. The descriptor stays the context's.
+    ///
+    /// Not for virtual time: a descriptor cannot tell when a clock of yours has moved. Call it on the thread that polls.
+    /// Throws std::system_error when the process has no descriptor left.
+    [[nodiscard]] CHIME_API int poll_fd();
+
+    /// Writes down what run() still waits for: timers and tasks, with their deadlines and where they were armed. Any
+    /// thread; while others run, it is a view of a moment.
+    CHIME_API void dump_pending(std::ostream& out) const;
+
+ private:
+    friend detail::context_access;
+    struct state;
+
+    std::unique_ptr<state> state_;
+    detail::worker* home_;
+};
+
+namespace detail {
+
+/// The loop behind a context, for what spawns on it.
+struct context_access {
+    [[nodiscard]] static worker& worker_of(io_context& context) noexcept { return *context.home_; }
+};
+
+}  // namespace detail
+
+}  // namespace v0
+}  // namespace chime

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/cancel.hpp>
+#include <chime/detail/sleep_awaitable.hpp>
+#include <chime/detail/suspension.hpp>
+#include <chime/time.hpp>
+
+#include <chrono>
+#include <coroutine>
+#include <utility>
+
+// Sleeping inside a task without naming its context.
+
+namespace chime {
+inline namespace v0 {
+
+/// Suspends the current task for `delay` or a little longer, never shorter.
+///
+/// A zero or negative delay still yields once, so a loop of sleeps cannot starve its loop.
+///
+///     if (co_await chime::sleep_for(5ms, token) == chime::wake_reason::cancelled) co_return;
+///
+/// Any task. No allocation. Awaiting throws std::system_error: errc::not_in_a_task; with `throw_on_cancel` also
+/// errc::cancelled. NaN is refused with std::system_error (std::errc::invalid_argument).
+template <class Rep, class Period>
+[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay) {
+    return detail::plain_sleep<false>(nullptr, detail::wait_limit::after(round_up(delay)));
+}
+template <class Rep, class Period>
+[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token) {
+    return detail::watched_sleep<false>(nullptr, detail::wait_limit::after(round_up(delay)), std::move(token));
+}
+template <class Rep, class Period>
+[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, throw_on_cancel_t) {
+    return detail::plain_sleep<true>(nullptr, detail::wait_limit::after(round_up(delay)));
+}
+template <class Rep, class Period>
+[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, throw_on_cancel_t) {
+    return detail::watched_sleep<true>(nullptr, detail::wait_limit::after(round_up(delay)), std::move(token));
+}
+
+/// Suspends the current task until `deadline` or a little longer; one in the past yields. Otherwise like sleep_for().
+[[nodiscard]] inline auto sleep_until(time_point deadline) {
+    return detail::plain_sleep<false>(nullptr, detail::wait_limit::at(deadline));
+}
+[[nodiscard]] inline auto sleep_until(time_point deadline, cancel_token token) {
+    return detail::watched_sleep<false>(nullptr, detail::wait_limit::at(deadline), std::move(token));
+}
+[[nodiscard]] inline auto sleep_until(time_point deadline, throw_on_cancel_t) {
+    return detail::plain_sleep<true>(nullptr, detail::wait_limit::at(deadline));
+}
+[[nodiscard]] inline auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
+    return detail::watched_sleep<true>(nullptr, detail::wait_limit::at(deadline), std::move(token));
+}
+
+namespace detail {
+
+/// Goes to the end of the queue of a loop: the current one, or another.
+class [[nodiscard("a yield does nothing until it is awaited")]] yield_awaitable {
+ public:
+    explicit yield_awaitable(worker * home) noexcept : home_(home) {}
+
+    [[nodiscard]] bool await_ready() const noexcept {
+        return false;
+    }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> frame) const {
+        yield_task(home_, frame, promise_of(frame));
+    }
+    void await_resume() const noexcept {}
+
+ private:
+    worker* home_;
+};
+
+}  // namespace detail
+
+/// Lets everything else that is ready run first. Awaiting throws std::system_error: errc::not_in_a_task.
+[[nodiscard]] inline auto yield() noexcept {
+    return detail::yield_awaitable(nullptr);
+}
+
+namespace this_task {
+
+/// The clock of the context that runs the current task or callback; outside of one, the monotonic clock.
+[[nodiscard]] CHIME_API time_point now() noexcept;
+
+/// Was the current task asked to end, through its join_handle? Every sleep ends at once then. False outside of a task.
+[[nodiscard]] CHIME_API bool is_cancelled() noexcept;
+
+}  // namespace this_task
+
+}  // namespace v0
+}  // namespace chime

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/detail/export.hpp>
+#include <chime/detail/task_control.hpp>
+#include <chime/error.hpp>
+#include <chime/io_context.hpp>
+#include <chime/task.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace chime {
+inline namespace v0 {
+
+namespace detail {
+
+// --- What `co_await` makes of something.
+
+template <class Awaitable>
+decltype(auto) awaiter_of(Awaitable&& awaitable) {
+    if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
+        return std::forward<Awaitable>(awaitable).operator co_await();
+    } else if constexpr (requires { operator co_await(std::forward<Awaitable>(awaitable)); }) {
+        return operator co_await(std::forward<Awaitable>(awaitable));
+    } else {
+        return std::forward<Awaitable>(awaitable);
+    }
+}
+
+template <class Awaitable>
+using await_result_t = decltype(awaiter_of(std::declval<Awaitable>()).await_resume());
+
+template <class T>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
+
+/// Gives a frame to a loop. Throws std::system_error: errc::too_many_tasks, errc::stopped; std::bad_alloc. The frame is
+/// still the caller's then, and so is his reference to `control`.
+CHIME_API void spawn_frame(worker& home, std::coroutine_handle<> root, task_control* control, const void* where);
+
+template <class T>
+void spawn_task(worker& home, task<T> spawned, task_control* control, const void* where) {
+    if (!spawned) {
+        refuse(errc::empty_task, "chime::spawn: there is nothing to spawn: the task was moved away or spawned before");
+    }
+    const auto frame = task_access::release(spawned);
+    try {
+        spawn_frame(home, frame, control, where);
+    } catch (...) {
+        frame.destroy();
+        throw;
+    }
+}
+
+template <class Awaitable>
+task<await_result_t<Awaitable>> await_once(Awaitable awaitable) {
+    co_return co_await std::move(awaitable);
+}
+
+/// A task of what is a task or can be awaited.
+template <class Awaitable>
+auto as_task(Awaitable&& awaitable) {
+    if constexpr (is_task<std::remove_cvref_t<Awaitable>>) {
+        static_assert(std::is_rvalue_reference_v<Awaitable&&>, "a task is spawned once: move it in");
+        return std::remove_cvref_t<Awaitable>(std::forward<Awaitable>(awaitable));
+    } else {
+        return await_once<std::remove_cvref_t<Awaitable>>(std::forward<Awaitable>(awaitable));
+    }
+}
+
+/// What a task leaves for whoever joins it.
+template <class T>
+class join_state final : public task_control {
+ public:
+    using kept = std::conditional_t<std::is_void_v<T>, std::monostate,
+                                    std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
+
+    static void* operator new(std::size_t bytes) { return take_frame(bytes); }
+    static void operator delete(void* memory, std::size_t bytes) noexcept { give_frame(memory, bytes); }
+
+    T take() {
+        if (failure) std::rethrow_exception(failure);
+        if (!value) refuse(errc::cancelled, "chime::join_handle: the task was destroyed before it came to its end");
+        if constexpr (std::is_reference_v<T>) {
+            return **value;
+        } else if constexpr (!std::is_void_v<T>) {
+            return std::move(*value);
+        }
+    }
+
+    std::optional<kept> value;
+    std::exception_ptr failure;
+};
+
+/// However the task ends, also if it is destroyed: whoever joins it is told.
+template <class T>
+struct join_notice {
+    explicit join_notice(join_state<T>& state) noexcept : told(state) { told.add_reference(); }
+    join_notice(const join_notice&) = delete;
+    join_notice& operator=(const join_notice&) = delete;
+    ~join_notice() {
+        told.ended.complete();
+        told.drop_reference();
+    }
+    join_state<T>& told;
+};
+
+template <class T>
+task<> run_joined(task<T> body, join_state<T>& state) {
+    const join_notice<T> notice(state);
+    try {
+        if constexpr (std::is_void_v<T>) {
+            co_await std::move(body);
+            state.value.emplace();
+        } else if constexpr (std::is_reference_v<T>) {
+            state.value.emplace(std::addressof(co_await std::move(body)));
+        } else {
+            state.value.emplace(co_await std::move(body));
+        }
+    } catch (...) {
+        if (state.is_detached()) throw;  // Nobody will ask: it goes where exceptions of detached tasks go.
+        state.failure = std::current_exception();
+    }
+}
+
+}  // namespace detail
+
+/// A task that was spawned. `co_await` it, once, for its result or exception; cancel it; or drop it, and it runs on its
+/// own. Move-only. May outlive the context. One thread at a time, except cancel().
+template <class T>
+class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached for that")]] join_handle {
+ public:
+    join_handle() noexcept = default;
+    join_handle(join_handle && other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    join_handle& operator=(join_handle&& other) noexcept {
+        if (this != &other) {
+            detach();
+            state_ = std::exchange(other.state_, nullptr);
+        }
+        return *this;
+    }
+    ~join_handle() {
+        detach();
+    }
+
+    /// False: it was moved away, detached, or never was one.
+    explicit operator bool() const noexcept {
+        return state_ != nullptr;
+    }
+
+    /// Has the task come to its end?
+    [[nodiscard]] bool is_done() const noexcept {
+        return state_ != nullptr && state_->ended.is_complete();
+    }
+
+    /// Asks the task to end: the sleep that it is in, and every sleep from now on, ends at once with `cancelled`. What it
+    /// makes of that is its own affair. False: it has ended. Any thread.
+    bool cancel() noexcept {
+        return state_ != nullptr && state_->cancel();
+    }
+
+    /// Lets the task run on its own; an exception of it goes out of run().
+    void detach() noexcept {
+        if (state_ == nullptr) return;
+        state_->detach();
+        std::exchange(state_, nullptr)->drop_reference();
+    }
+
+    class awaiter {
+     public:
+        explicit awaiter(detail::join_state<T>& state) noexcept : state_(state), wait_(state.ended) {}
+
+        [[nodiscard]] bool await_ready() const noexcept { return wait_.await_ready(); }
+        template <class Promise>
+        bool await_suspend(std::coroutine_handle<Promise> frame) {
+            return wait_.await_suspend(frame);
+        }
+        T await_resume() {
+            wait_.await_resume();
+            return state_.take();
+        }
+
+     private:
+        detail::join_state<T>& state_;
+        detail::completion_awaiter wait_;
+    };
+
+    /// Waits for the end of the task, from any task of any context. Gives its result, or throws what it has thrown;
+    /// std::system_error: errc::cancelled if it was destroyed with its context, errc::empty_task for an empty handle.
+    [[nodiscard]] awaiter operator co_await() const {
+        if (state_ == nullptr) detail::refuse(errc::empty_task, "chime::join_handle: there is no task to wait for");
+        return awaiter(*state_);
+    }
+
+ private:
+    template <class Awaitable>
+    friend auto spawn(io_context & context, Awaitable && awaitable, const std::source_location& where);
+
+    explicit join_handle(detail::join_state<T> * state) noexcept : state_(state) {}
+
+    detail::join_state<T>* state_ = nullptr;
+};
+
+/// Starts a task, or anything that can be awaited, on a context. It begins to run in run(), not here. Any thread.
+///
+/// Throws std::system_error: errc::too_many_tasks, errc::stopped, errc::empty_task; std::bad_alloc. Then nothing runs, and
+/// what was to be spawned is destroyed.
+template <class Awaitable>
+auto spawn(io_context& context, Awaitable&& awaitable,
+           const std::source_location& where = std::source_location::current()) {
+    auto body = detail::as_task(std::forward<Awaitable>(awaitable));
+    using result = typename decltype(body)::value_type;
+    if (!body)
+        detail::refuse(errc::empty_task, "chime::spawn: there is nothing to spawn: the task was moved away before");
+    join_handle<result> joined(new detail::join_state<result>);
+    detail::join_state<result>& state = *joined.state_;
+    task<> driver = detail::run_joined<result>(std::move(body), state);
+    state.add_reference();  // For the slot.
+    try {
+        detail::spawn_task(detail::context_access::worker_of(context), std::move(driver), &state, detail::pack(where));
+    } catch (...) {
+        state.drop_reference();
+        throw;
+    }
+    return joined;
+}
+
+/// Starts a task, or anything that can be awaited, that nobody will join. An exception of it goes out of run(). One frame
+/// and one slot, nothing else. Throws like spawn().
+template <class Awaitable>
+void spawn_detached(io_context& context, Awaitable&& awaitable,
+                    const std::source_location& where = std::source_location::current()) {
+    detail::spawn_task(detail::context_access::worker_of(context), detail::as_task(std::forward<Awaitable>(awaitable)),
+                       nullptr, detail::pack(where));
+}
+
+}  // namespace v0
+}  // namespace chime

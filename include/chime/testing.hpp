@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/clock_source.hpp>
+#include <chime/detail/export.hpp>
+#include <chime/io_context.hpp>
+#include <chime/time.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+// Virtual time, for tests of hours that run in milliseconds.
+
+namespace chime {
+inline namespace v0 {
+namespace testing {
+
+/// What a virtual clock does when every loop that follows it is idle.
+enum class when_idle {
+    jump,        ///< Time jumps to the next deadline.
+    stand_still  ///< Time stands until somebody moves it.
+};
+
+/// A clock that stands still until it is told to move, or jumps to the next deadline when all is idle.
+///
+///     chime::testing::virtual_clock clock;
+///     chime::io_context ctx({.clock = &clock});
+///     ctx.timers().after(24h, [] { std::puts("a day later"); });
+///     ctx.run();                                       // Returns at once; the clock shows tomorrow.
+///
+/// Several contexts may follow one clock, each on a thread of its own: time jumps when all that are running are idle, to
+/// the first of their deadlines. While a job runs in a context's cpu_pool, or a `hold` lives, it does not jump. Any
+/// thread. Outlives the contexts.
+class virtual_clock final : public clock_source {
+ public:
+    CHIME_API explicit virtual_clock(when_idle behaviour = when_idle::jump, time_point start = time_point{});
+    virtual_clock(const virtual_clock&) = delete;
+    virtual_clock& operator=(const virtual_clock&) = delete;
+    CHIME_API ~virtual_clock();
+
+    [[nodiscard]] CHIME_API time_point now() const noexcept override;
+
+    /// Moves time on by `step`; a negative one is ignored, because time does not run back.
+    template <class Rep, class Period>
+    void advance(std::chrono::duration<Rep, Period> step) {
+        advance_by(round_up(step));
+    }
+    /// Moves time to `time`, unless it is there or beyond already.
+    CHIME_API void advance_to(time_point time);
+
+    CHIME_API void set_when_idle(when_idle behaviour);
+
+    /// While one lives, time does not jump: something outside is going on that the clock does not know of.
+    class [[nodiscard("a hold that is dropped at once holds nothing")]] hold {
+     public:
+        hold(hold && other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+        hold& operator=(hold&& other) noexcept {
+            std::swap(held_, other.held_);
+            return *this;
+        }
+        ~hold() {
+            if (held_ != nullptr) held_->release_hold();
+        }
+
+     private:
+        friend virtual_clock;
+        explicit hold(virtual_clock & held) noexcept : held_(&held) {}
+        virtual_clock* held_;
+    };
+    [[nodiscard]] CHIME_API hold hold_still();
+
+    CHIME_API void attach(clock_listener& listener) override;
+    CHIME_API void detach(clock_listener& listener) noexcept override;
+    CHIME_API void begin_run(clock_listener& listener) noexcept override;
+    CHIME_API void end_run(clock_listener& listener) noexcept override;
+    CHIME_API bool begin_idle(clock_listener& listener, time_point deadline, bool may_jump) noexcept override;
+    CHIME_API void end_idle(clock_listener& listener) noexcept override;
+
+ private:
+    struct state;
+
+    CHIME_API void advance_by(duration step);
+    CHIME_API void release_hold() noexcept;
+
+    std::unique_ptr<state> state_;
+};
+
+/// An io_context on a virtual clock of its own, for tests on one thread.
+///
+///     chime::testing::virtual_context ctx;
+///     int beats = 0;
+///     ctx->timers().every(1s, chime::missed_ticks::skip, [&] { ++beats; });
+///     ctx.advance(1h);                                 // beats == 3600, in no time.
+class virtual_context {
+ public:
+    /// Throws like io_context. The clock of `config` is replaced.
+    CHIME_API explicit virtual_context(io_context_config config = {});
+
+    /// Lets time go on by `step`, and runs all that comes due on the way, each at its own time. Answers how many
+    /// callbacks and resumptions that were. Throws what they throw.
+    template <class Rep, class Period>
+    std::size_t advance(std::chrono::duration<Rep, Period> step) {
+        return advance_to(deadline_after(clock_.now(), step));
+    }
+    CHIME_API std::size_t advance_to(time_point time);
+
+    /// Runs what is ready or due now, and what comes of it, without moving time.
+    CHIME_API std::size_t settle();
+
+    /// Runs until it is out of work, jumping from deadline to deadline.
+    CHIME_API std::size_t run();
+
+    [[nodiscard]] time_point now() const noexcept { return clock_.now(); }
+    [[nodiscard]] virtual_clock& clock() noexcept { return clock_; }
+    [[nodiscard]] io_context& context() noexcept { return context_; }
+    [[nodiscard]] io_context* operator->() noexcept { return &context_; }
+    [[nodiscard]] io_context& operator*() noexcept { return context_; }
+
+ private:
+    virtual_clock clock_{when_idle::stand_still};
+    io_context context_;
+};
+
+}  // namespace testing
+}  // namespace v0
+}  // namespace chime

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chime/cancel.hpp>
+#include <chime/detail/arming.hpp>
+#include <chime/detail/closure.hpp>
+#include <chime/detail/export.hpp>
+#include <chime/detail/sleep_awaitable.hpp>
+#include <chime/detail/suspension.hpp>
+#include <chime/error.hpp>
+#include <chime/stats.hpp>
+#include <chime/time.hpp>
+#include <chime/timer_handle.hpp>
+
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace chime {
+inline namespace v0 {
+
+class timers;
+
+/// Waits, in a task, until a timer is cancelled and its callback does not run any more. See timers::cancel_and_join.
+class [[nodiscard("await it to know that nothing runs any more")]] cancel_and_join_awaitable {
+ public:
+    cancel_and_join_awaitable(detail::worker & home, timer_handle which) noexcept : home_(home), which_(which) {}
+    cancel_and_join_awaitable(const cancel_and_join_awaitable&) = delete;
+    cancel_and_join_awaitable& operator=(const cancel_and_join_awaitable&) = delete;
+    CHIME_API ~cancel_and_join_awaitable();
+
+    [[nodiscard]] CHIME_API bool await_ready();
+
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> frame) {
+        return wait_.emplace(ended_).await_suspend(frame);
+    }
+
+    cancel_result await_resume() noexcept {
+        if (wait_) wait_->await_resume();
+        return result_;
+    }
+
+ private:
+    detail::worker& home_;
+    timer_handle which_;
+    cancel_result result_ = cancel_result::gone;
+    bool is_subscribed_ = false;
+    detail::completion ended_;
+    std::optional<detail::completion_awaiter> wait_;
+};
+
+/// All timers of one context: callbacks and sleeps.
+///
+/// Belongs to an io_context (or runtime) and lives as long. Everything here may be called from any thread, with any
+/// std::chrono::duration: fractions are rounded up, what is too long is `never`, zero or less is due now, and NaN is
+/// refused with std::system_error (std::errc::invalid_argument). Nothing ever runs before its deadline; what is due runs
+/// in the order of (deadline, arming), on the thread that runs the context. After warm-up nothing is allocated.
+class timers {
+ public:
+    using clock = chime::clock;
+    using time_point = chime::time_point;
+    using duration = chime::duration;
+
+    timers(const timers&) = delete;
+    timers& operator=(const timers&) = delete;
+
+    /// Calls `function` once, `delay` from now or a little later. If `token` is cancelled before, it is not called.
+    ///
+    ///     ctx.timers().after(30s, [&] { session.close(); });
+    ///
+    /// Throws std::system_error: errc::too_many_timers, errc::stopped, errc::empty_function; std::bad_alloc; what moving
+    /// the function throws. Then nothing was armed.
+    template <class Rep, class Period, timer_function Function>
+    timer_handle after(std::chrono::duration<Rep, Period> delay, Function&& function, const cancel_token& token = {},
+                       const std::source_location& where = std::source_location::current()) {
+        return arm(
+            "chime::timers::after", std::forward<Function>(function),
+            {.limit = detail::wait_limit::after(round_up(delay)), .token = &token, .where = detail::pack(where)});
+    }
+
+    /// Calls `function` once, at `deadline` or a little later; one in the past is due now. Otherwise like after().
+    template <timer_function Function>
+    timer_handle at(time_point deadline, Function&& function, const cancel_token& token = {},
+                    const std::source_location& where = std::source_location::current()) {
+        return arm("chime::timers::at", std::forward<Function>(function),
+                   {.limit = detail::wait_limit::at(deadline), .token = &token, .where = detail::pack(where)});
+    }
+
+    /// Calls `function` again and again: first one period from now, then once per period, without drift. What happens
+    /// to ticks that could not run in time is for you to choose. An exception from one run does not end it.
+    ///
+    /// Throws like after(), and std::system_error (errc::bad_period) for a period that is not longer than zero.
+    template <class Rep, class Period, timer_function Function>
+    timer_handle every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
+                       const cancel_token& token = {},
+                       const std::source_location& where = std::source_location::current()) {
+        const duration step = valid_period(round_up(period));
+        return arm("chime::timers::every", std::forward<Function>(function),
+                   {.limit = detail::wait_limit::after(step),
+                    .period_ns = step.count(),
+                    .policy = policy,
+                    .token = &token,
+                    .where = detail::pack(where)});
+    }
+
+    /// Like after(), but when there are too many timers, or they were stopped, it gives nothing and has not touched
+    /// `function`.
+    template <class Rep, class Period, timer_function Function>
+    [[nodiscard]] std::optional<timer_handle>
+    try_after(std::chrono::duration<Rep, Period> delay, Function&& function, const cancel_token& token = {},
+              const std::source_location& where = std::source_location::current()) {
+        return try_arm(
+            "chime::timers::try_after", std::forward<Function>(function),
+            {.limit = detail::wait_limit::after(round_up(delay)), .token = &token, .where = detail::pack(where)});
+    }
+
+    template <timer_function Function>
+    [[nodiscard]] std::optional<timer_handle>
+    try_at(time_point deadline, Function&& function, const cancel_token& token = {},
+           const std::source_location& where = std::source_location::current()) {
+        return try_arm("chime::timers::try_at", std::forward<Function>(function),
+                       {.limit = detail::wait_limit::at(deadline), .token = &token, .where = detail::pack(where)});
+    }
+
+    template <class Rep, class Period, timer_function Function>
+    [[nodiscard]] std::optional<timer_handle>
+    try_every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
+              const cancel_token& token = {}, const std::source_location& where = std::source_location::current()) {
+        const duration step = valid_period(round_up(period));
+        return try_arm("chime::timers::try_every", std::forward<Function>(function),
+                       {.limit = detail::wait_limit::after(step),
+                        .period_ns = step.count(),
+                        .policy = policy,
+                        .token = &token,
+                        .where = detail::pack(where)});
+    }
+
+    /// Cancels a callback or a sleep. Whatever the handle is, there is an answer; see cancel_result. What is due but has
+    /// not begun to run can still be cancelled. After `cancelled` the closure is destroyed, on this thread. A cancelled
+    /// sleeper becomes ready; it is resumed by its own loop. Lock-free.
+    CHIME_API cancel_result cancel(timer_handle which) noexcept;
+
+    /// Like cancel(), and when it returns nothing of the callback runs any more: it blocks while the callback is running
+    /// on another thread. Inside a callback of the same context it returns at once, with `running` if it is its own.
+    CHIME_API cancel_result cancel_and_wait(timer_handle which) noexcept;
+
+    /// Like cancel_and_wait(), for tasks: `co_await` it.
+    [[nodiscard]] cancel_and_join_awaitable cancel_and_join(timer_handle which) noexcept { return {*home_, which}; }
+
+    /// Gives a pending callback or sleep a new deadline, `delay` from now, earlier or later. It keeps its place in the
+    /// order of arming. False: it is gone or running. Throws std::bad_alloc; then nothing has changed.
+    template <class Rep, class Period>
+    bool postpone(timer_handle which, std::chrono::duration<Rep, Period> delay) {
+        return postpone_to(which, detail::wait_limit::after(round_up(delay)));
+    }
+    bool postpone_until(timer_handle which, time_point deadline) {
+        return postpone_to(which, detail::wait_limit::at(deadline));
+    }
+
+    /// Suspends the current task for `delay` or a little longer, never shorter.
+    ///
+    /// A zero or negative delay still yields once, so a loop of sleeps cannot starve its loop. Gives a wake_reason, which
+    /// may be ignored. With `throw_on_cancel`, a cancelled sleep throws std::system_error (errc::cancelled) instead.
+    ///
+    /// Any task of this context. No allocation. Awaiting throws std::system_error: errc::not_in_a_task; std::bad_alloc.
+    template <class Rep, class Period>
+    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay) {
+        return detail::plain_sleep<false>(home_, detail::wait_limit::after(round_up(delay)));
+    }
+    template <class Rep, class Period>
+    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token) {
+        return detail::watched_sleep<false>(home_, detail::wait_limit::after(round_up(delay)), std::move(token));
+    }
+    template <class Rep, class Period>
+    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, throw_on_cancel_t) {
+        return detail::plain_sleep<true>(home_, detail::wait_limit::after(round_up(delay)));
+    }
+    template <class Rep, class Period>
+    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, throw_on_cancel_t) {
+        return detail::watched_sleep<true>(home_, detail::wait_limit::after(round_up(delay)), std::move(token));
+    }
+
+    /// Like sleep_for(), until a time; one in the past is due now.
+    [[nodiscard]] auto sleep_until(time_point deadline) {
+        return detail::plain_sleep<false>(home_, detail::wait_limit::at(deadline));
+    }
+    [[nodiscard]] auto sleep_until(time_point deadline, cancel_token token) {
+        return detail::watched_sleep<false>(home_, detail::wait_limit::at(deadline), std::move(token));
+    }
+    [[nodiscard]] auto sleep_until(time_point deadline, throw_on_cancel_t) {
+        return detail::plain_sleep<true>(home_, detail::wait_limit::at(deadline));
+    }
+    [[nodiscard]] auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
+        return detail::watched_sleep<true>(home_, detail::wait_limit::at(deadline), std::move(token));
+    }
+
+    /// The context's clock, virtual or real.
+    [[nodiscard]] CHIME_API time_point now() const noexcept;
+
+    [[nodiscard]] CHIME_API timer_stats stats() const noexcept;
+
+    /// Ends it all, for good: from now on arming is refused; the loop cancels every callback and resumes every sleeper
+    /// once, with `cancelled`. A task that then sleeps again is destroyed where it stands. The work is done by whoever
+    /// runs the context.
+    CHIME_API void stop() noexcept;
+
+ private:
+    friend class io_context;
+    friend class timer_cell;
+
+    explicit timers(detail::worker* home) noexcept : home_(home) {}
+
+    CHIME_API bool postpone_to(timer_handle which, detail::wait_limit limit);
+
+    /// Throws std::system_error: errc::bad_period.
+    CHIME_API static duration valid_period(duration period);
+
+    template <class Function>
+    timer_handle arm(const char* call, Function&& function, detail::arming_details details) {
+        detail::require_function(function, call);
+        const detail::arming begun = detail::begin_arming(*home_);
+        if (begun.closure == nullptr) [[unlikely]]
+            detail::refuse_arming(*home_, call);
+        return fill(begun, std::forward<Function>(function), details);
+    }
+
+    template <class Function>
+    std::optional<timer_handle> try_arm(const char* call, Function&& function, detail::arming_details details) {
+        detail::require_function(function, call);
+        const detail::arming begun = detail::begin_arming(*home_);
+        if (begun.closure == nullptr) return std::nullopt;
+        return fill(begun, std::forward<Function>(function), details);
+    }
+
+    template <class Function>
+    timer_handle fill(const detail::arming& begun, Function&& function, detail::arming_details& details) {
+        using stored = std::decay_t<Function>;
+        if constexpr (detail::fits_in_place<stored> && std::is_nothrow_constructible_v<stored, Function>) {
+            detail::put_closure<stored>(begun.closure, std::forward<Function>(function));
+        } else {
+            try {
+                detail::put_closure<stored>(begun.closure, std::forward<Function>(function));
+            } catch (...) {
+                detail::abandon_arming(*home_, begun);
+                throw;
+            }
+        }
+        details.operations = &detail::operations_of<stored>;
+        return detail::arm(*home_, begun, details);
+    }
+
+    detail::worker* home_;
+};
+
+/// Owns a timer: when it goes, the timer is cancelled, and nothing of its callback runs any more.
+///
+///     chime::scoped_timer watchdog(ctx.timers(), ctx.timers().after(5s, [this] { give_up(); }));
+///
+/// Move-only; must not outlive the context. Destroyed inside a callback of the same context it does not wait.
+class [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]] scoped_timer {
+ public:
+    scoped_timer() noexcept = default;
+    scoped_timer(timers & home, timer_handle which) noexcept : home_(&home), which_(which) {}
+    scoped_timer(scoped_timer && other) noexcept
+        : home_(std::exchange(other.home_, nullptr)), which_(std::exchange(other.which_, {})) {}
+    scoped_timer& operator=(scoped_timer&& other) noexcept {
+        if (this != &other) {
+            cancel();
+            home_ = std::exchange(other.home_, nullptr);
+            which_ = std::exchange(other.which_, {});
+        }
+        return *this;
+    }
+    ~scoped_timer() {
+        cancel();
+    }
+
+    [[nodiscard]] timer_handle get() const noexcept {
+        return which_;
+    }
+
+    /// Lets go of the timer without cancelling it.
+    timer_handle release() noexcept {
+        home_ = nullptr;
+        return std::exchange(which_, {});
+    }
+
+    /// Cancels now, and waits as the destructor would.
+    cancel_result cancel() noexcept {
+        timers* const home = std::exchange(home_, nullptr);
+        return home == nullptr ? cancel_result::gone : home->cancel_and_wait(std::exchange(which_, {}));
+    }
+
+ private:
+    timers* home_ = nullptr;
+    timer_handle which_;
+};
+
+}  // namespace v0
+}  // namespace chime

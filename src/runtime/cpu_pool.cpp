@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "runtime/cpu_pool.hpp"
+
+#include <system_error>
+#include <utility>
+
+namespace chime::inline v0 {
+
+cpu_pool::cpu_pool(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
+
+cpu_pool::~cpu_pool() = default;
+
+unsigned cpu_pool::thread_count() const noexcept {
+    const base::lock_guard lock(state_->mutex);
+    return static_cast<unsigned>(state_->threads.size());
+}
+
+void cpu_pool::state::work() noexcept {
+    base::name_this_thread("chime-pool");
+    base::unique_lock lock(mutex);
+    for (;;) {
+        something_to_do.wait(lock, [this] { return first != nullptr || is_closed; });
+        if (first == nullptr) return;
+        detail::pool_job_base* const job = first;
+        first = job->next;
+        lock.unlock();
+        job->run();
+        job->drop_function();  // On this thread, before anybody is told.
+        job->ended.complete();
+        job->drop_reference();
+        home->drop_outside_work();
+        lock.lock();
+    }
+}
+
+/// Throws std::system_error when not even one could be started.
+void cpu_pool::state::start_threads() {
+    const unsigned count = wanted_threads != 0 ? wanted_threads : base::usable_processors();
+    threads.reserve(count);
+    while (threads.size() < count) {
+        try {
+            threads.emplace_back([this] { work(); });
+        } catch (const std::system_error&) {
+            if (threads.empty()) throw;
+            return;  // Fewer will do.
+        }
+    }
+}
+
+void cpu_pool::enqueue(detail::pool_job_base& job) {
+    state& mine = *state_;
+    {
+        const base::lock_guard lock(mine.mutex);
+        if (mine.is_closed) detail::refuse(errc::stopped, "chime::cpu_pool::submit: the context is being destroyed");
+        if (mine.threads.empty()) mine.start_threads();
+        job.add_reference();
+        job.next = nullptr;
+        if (mine.first == nullptr) {
+            mine.first = &job;
+        } else {
+            mine.last->next = &job;
+        }
+        mine.last = &job;
+        mine.home->add_outside_work();
+    }
+    mine.something_to_do.notify_one();
+}
+
+/// Waits for what runs, drops what waits.
+void cpu_pool::close() noexcept {
+    state& mine = *state_;
+    detail::pool_job_base* dropped = nullptr;
+    {
+        const base::lock_guard lock(mine.mutex);
+        mine.is_closed = true;
+        dropped = std::exchange(mine.first, nullptr);
+    }
+    mine.something_to_do.notify_all();
+    while (dropped != nullptr) {
+        detail::pool_job_base* const job = std::exchange(dropped, dropped->next);
+        job->drop_function();
+        job->ended.complete();
+        job->drop_reference();
+        mine.home->drop_outside_work();
+    }
+    for (base::thread& each : mine.threads) each.join();
+    mine.threads.clear();
+}
+
+}  // namespace chime::inline v0

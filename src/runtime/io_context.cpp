@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+#include <chime/io_context.hpp>
+
+#include "base/atomic.hpp"
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "runtime/cpu_pool.hpp"
+#include "worker/worker.hpp"
+
+#include <bit>
+#include <limits>
+#include <optional>
+#include <system_error>
+
+namespace chime::inline v0 {
+
+std::string io_context_config::validate() const {
+    constexpr std::size_t most_timers = std::size_t{1} << 29U;
+    constexpr std::size_t most_tasks = std::size_t{1} << 29U;
+    const auto outside = [](const char* name, std::size_t value, std::size_t least, std::size_t most) {
+        return std::string("io_context_config::") + name + " is " + std::to_string(value) + "; choose one from " +
+               std::to_string(least) + " to " + std::to_string(most);
+    };
+    if (max_timers < 1 || max_timers > most_timers) return outside("max_timers", max_timers, 1, most_timers);
+    if (max_tasks < 1 || max_tasks > most_tasks) return outside("max_tasks", max_tasks, 1, most_tasks);
+    if (resolution.count() < 1 || resolution.count() > std::int64_t{1} << 32U) {
+        return "io_context_config::resolution is " + std::to_string(resolution.count()) +
+               " ns; choose one from 1 to 4294967296 ns";
+    }
+    if (slack.count() < 0) {
+        return "io_context_config::slack is " + std::to_string(slack.count()) +
+               " ns; choose zero or how late a timer may be made on purpose";
+    }
+    constexpr std::size_t most_budget = std::size_t{1} << 30U;
+    if (timer_budget < 1 || timer_budget > most_budget) return outside("timer_budget", timer_budget, 1, most_budget);
+    if (task_budget < 1 || task_budget > most_budget) return outside("task_budget", task_budget, 1, most_budget);
+    if (stale_slack < 64 || stale_slack > most_timers) return outside("stale_slack", stale_slack, 64, most_timers);
+    if (pool_threads > 4096) return outside("pool_threads", pool_threads, 0, 4096);
+    return {};
+}
+
+namespace {
+
+detail::worker_settings settings_of(const io_context_config& config) {
+    if (const std::string problem = config.validate(); !problem.empty()) {
+        throw std::system_error(make_error_code(errc::bad_configuration), "chime::io_context: " + problem);
+    }
+    detail::worker_settings settings;
+    settings.max_timers = config.max_timers;
+    settings.max_tasks = config.max_tasks;
+    settings.tick_shift =
+        static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
+    settings.stale_slack = config.stale_slack;
+    settings.fire_budget = config.timer_budget;
+    settings.ready_budget = config.task_budget;
+    settings.slack = config.slack;
+    settings.resumes_inline = config.inline_resumption;
+    settings.times_callbacks = config.time_callbacks;
+    settings.huge_pages = config.huge_pages ? base::huge_pages::yes : base::huge_pages::no;
+    settings.clock = config.clock;
+    return settings;
+}
+
+/// The calling thread drives the loop while it lives.
+class drive {
+ public:
+    explicit drive(detail::worker& driven) : driven_(driven) {
+        if (!driven_.try_begin_drive()) {
+            detail::refuse(errc::already_running,
+                           "chime::io_context: it is running already, on this thread or another one; one at a time");
+        }
+        driven_.take_over_from_descriptor();
+    }
+    drive(const drive&) = delete;
+    drive& operator=(const drive&) = delete;
+    ~drive() {
+        if (old_slack_) base::set_timer_slack(*old_slack_);
+        driven_.hand_over_to_descriptor(last_.wake_at, last_.is_busy || !is_finished_);
+        driven_.end_drive();
+    }
+
+    /// Throws what user code throws.
+    std::size_t turn(std::size_t most, bool is_bounded = true) {
+        is_finished_ = false;
+        last_ = driven_.turn(most, is_bounded);
+        is_finished_ = true;
+        return last_.ran;
+    }
+
+    [[nodiscard]] bool is_busy() const noexcept { return last_.is_busy; }
+
+    void park(time_point limit, const base::atomic<bool>& is_stopped) noexcept {
+        if (!old_slack_) {
+            // The kernel's default makes every sleeper up to 50 µs late. The thread is the user's: he gets it back.
+            old_slack_ = base::timer_slack();
+            base::set_timer_slack(std::chrono::nanoseconds{1});
+        }
+        driven_.park(last_.wake_at, limit, is_stopped);
+    }
+
+ private:
+    detail::worker& driven_;
+    detail::turn_answer last_;
+    bool is_finished_ = true;  ///< False: user code has thrown, and there may be more to do.
+    std::optional<std::chrono::nanoseconds> old_slack_;
+};
+
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
+
+/// In this order: frames and closures that are destroyed with the worker may still ask for timers and pool.
+struct io_context::state {
+    explicit state(const io_context_config& config)
+        : timers(&worker), scheduler(&worker), pool(std::make_unique<cpu_pool::state>()), worker(settings_of(config)) {
+        pool.state_->home = &worker;
+        pool.state_->wanted_threads = config.pool_threads;
+    }
+
+    chime::timers timers;
+    chime::scheduler scheduler;
+    chime::cpu_pool pool;
+    detail::worker worker;
+    base::atomic<bool> is_stopped{false};
+
+    std::size_t run(std::size_t most, time_point limit);
+};
+
+io_context::io_context(const io_context_config& config)
+    : state_(std::make_unique<state>(config)), home_(&state_->worker) {}
+
+io_context::~io_context() {
+    CHIME_CHECK(!home_->is_driven(),
+                "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
+    state_->pool.close();
+}
+
+std::size_t io_context::state::run(std::size_t most, time_point limit) {
+    drive loop(worker);
+    std::size_t ran = 0;
+    for (;;) {
+        // Acquire: pairs with the release in stop(); what was done before it is seen by who runs next.
+        if (is_stopped.load(base::memory_order_acquire)) break;
+        ran += loop.turn(most - ran);
+        if (ran >= most) break;
+        if (limit != never && worker.now() >= limit) break;
+        if (loop.is_busy()) continue;
+        if (worker.is_out_of_work()) break;
+        loop.park(limit, is_stopped);
+    }
+    return ran;
+}
+
+std::size_t io_context::run() {
+    return state_->run(unlimited, never);
+}
+
+std::size_t io_context::run_one() {
+    return state_->run(1, never);
+}
+
+std::size_t io_context::run_until(time_point limit) {
+    return state_->run(unlimited, limit);
+}
+
+std::size_t io_context::poll() {
+    // One turn runs what is there when it begins, and nothing that comes of it: so it ends.
+    drive loop(state_->worker);
+    return is_stopped() ? 0 : loop.turn(unlimited, false);
+}
+
+void io_context::stop() noexcept {
+    // Seq_cst: before we look whether the loop sleeps; pairs with the look at it after publishing, in park().
+    state_->is_stopped.store(true, base::memory_order_seq_cst);
+    state_->worker.wake_up();
+}
+
+bool io_context::is_stopped() const noexcept {
+    return state_->is_stopped.load(base::memory_order_acquire);
+}
+
+void io_context::restart() noexcept {
+    state_->is_stopped.store(false, base::memory_order_release);
+}
+
+io_context::work_guard::work_guard(io_context& guarded) noexcept : guarded_(&guarded) {
+    guarded_->home_->add_work();
+}
+
+void io_context::work_guard::reset() noexcept {
+    if (guarded_ != nullptr) std::exchange(guarded_, nullptr)->home_->drop_work();
+}
+
+chime::timers& io_context::timers() noexcept {
+    return state_->timers;
+}
+
+scheduler& io_context::get_scheduler() noexcept {
+    return state_->scheduler;
+}
+
+chime::cpu_pool& io_context::cpu_pool() noexcept {
+    return state_->pool;
+}
+
+int io_context::poll_fd() {
+    return state_->worker.descriptor();
+}
+
+void io_context::dump_pending(std::ostream& out) const {
+    state_->worker.dump_pending(out);
+}
+
+}  // namespace chime::inline v0

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include <chime/timers.hpp>
+
+#include "base/clock.hpp"
+#include "worker/worker.hpp"
+
+#include <chime/sleep.hpp>
+#include <chime/timer_cell.hpp>
+
+#include <string>
+#include <system_error>
+
+// The public face of timers: every call goes straight to the worker.
+
+namespace chime::inline v0 {
+
+namespace detail {
+
+arming begin_arming(worker& home) {
+    return home.begin_arming();
+}
+
+void abandon_arming(worker& home, const arming& begun) noexcept {
+    home.abandon_arming(begun);
+}
+
+timer_handle arm(worker& home, const arming& begun, const arming_details& details) {
+    return home.arm(begun, details);
+}
+
+void post(worker& home, const arming& begun, const closure_operations& operations) noexcept {
+    home.post(begun, operations);
+}
+
+void refuse_arming(worker& home, const char* call) {
+    if (home.is_stopped()) {
+        throw std::system_error(make_error_code(errc::stopped),
+                                std::string(call) + ": the timers were stopped, for good");
+    }
+    throw std::system_error(
+        make_error_code(errc::too_many_timers),
+        std::string(call) + ": " + std::to_string(home.stats().pending) +
+            " timers are pending, which is about all that this context may hold; cancel some or raise "
+            "max_timers in its configuration");
+}
+
+}  // namespace detail
+
+cancel_result timers::cancel(timer_handle which) noexcept {
+    return home_->cancel(which);
+}
+
+cancel_result timers::cancel_and_wait(timer_handle which) noexcept {
+    return home_->cancel_and_wait(which);
+}
+
+bool timers::postpone_to(timer_handle which, detail::wait_limit limit) {
+    return home_->postpone(which, limit);
+}
+
+time_point timers::now() const noexcept {
+    return home_->now();
+}
+
+timer_stats timers::stats() const noexcept {
+    return home_->stats();
+}
+
+void timers::stop() noexcept {
+    home_->stop_timers();
+}
+
+duration timers::valid_period(duration period) {
+    if (period <= duration::zero()) {
+        detail::refuse(errc::bad_period,
+                       "chime::timers::every: a period must be longer than zero; for something that is to "
+                       "run as often as possible, post() it again from itself");
+    }
+    return period;
+}
+
+bool cancel_and_join_awaitable::await_ready() {
+    is_subscribed_ = home_.cancel_and_subscribe(which_, result_, ended_);
+    return !is_subscribed_;
+}
+
+cancel_and_join_awaitable::~cancel_and_join_awaitable() {
+    if (is_subscribed_) home_.unsubscribe(ended_);
+}
+
+// --- Cells.
+
+timer_handle timer_cell::begin(std::coroutine_handle<> frame, detail::promise_base* promise, detail::wait_limit limit) {
+    reset();
+    key_ = detail::begin_suspension(home_->home_, frame, promise);
+    handle_ = detail::limit_suspension(key_, limit);
+    if (limit.is_absolute) deadline_ = time_point{duration{limit.count}};
+    stage_ = stage::prepared;
+    ++generation_;
+    return handle_;
+}
+
+bool timer_cell::commit() noexcept {
+    stage_ = stage::committed;
+    return detail::commit_suspension(key_);
+}
+
+wake_reason timer_cell::reason() noexcept {
+    stage_ = stage::idle;
+    return detail::reason_of_wake();
+}
+
+void timer_cell::reset() noexcept {
+    if (stage_ == stage::prepared) detail::abandon_suspension(key_);
+    if (stage_ == stage::committed) home_->cancel(handle_);
+    stage_ = stage::idle;
+}
+
+time_point timer_cell::next_deadline() const noexcept {
+    const time_point now = home_->now();
+    if (generation_ == 0) return deadline_after(now, interval_);
+    const time_point next = deadline_after(deadline_, interval_);
+    if (next > now) return next;
+    const auto missed = (now - deadline_) / interval_;
+    return deadline_after(deadline_ + missed * interval_, interval_);
+}
+
+void timer_delay::set_interval(duration interval) {
+    if (interval <= duration::zero()) {
+        detail::refuse(errc::bad_period,
+                       "chime::timer_delay: an interval must be longer than zero; to yield, await yield()");
+    }
+    cell_.set_interval(interval);
+}
+
+// --- The current task.
+
+time_point this_task::now() noexcept {
+    const detail::worker* const mine = detail::worker::current;
+    return mine != nullptr ? mine->now() : base::now();
+}
+
+bool this_task::is_cancelled() noexcept {
+    const detail::worker* const mine = detail::worker::current;
+    return mine != nullptr && mine->current_is_doomed();
+}
+
+}  // namespace chime::inline v0

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include <chime/detail/frame_memory.hpp>
+
+#include "base/mutex.hpp"
+#include "base/poison.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+// Every thread keeps a magazine of free blocks for each size. A full magazine gives a batch to the depot, an empty one
+// asks there before it cuts new blocks from a slab. So frames that are made on one thread and destroyed on another
+// find their way back, and a thread that does both meets nobody. Slabs are kept for the life of the process.
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+constexpr std::size_t step_bytes = frame_alignment;
+constexpr std::size_t largest_bytes = 1024;
+constexpr std::size_t class_count = largest_bytes / step_bytes;
+constexpr std::size_t slab_bytes = std::size_t{64} << 10U;
+constexpr std::uint32_t batch_blocks = 32;
+
+/// A block that nobody uses. The first one of a batch also leads to the next batch.
+struct free_block {
+    free_block* next;
+    free_block* next_batch;
+};
+static_assert(sizeof(free_block) <= step_bytes);
+
+struct slab {
+    slab* next;
+    alignas(frame_alignment) std::byte memory[1];
+};
+
+/// What the threads share.
+struct depot {
+    base::mutex mutex;
+    std::array<free_block*, class_count> batches{};
+    slab* slabs = nullptr;  ///< All of them, so that whoever looks for leaks finds them.
+};
+
+/// Never destroyed: frames may be given back while the process is taken down.
+depot& shared_depot() noexcept {
+    alignas(depot) static std::byte memory[sizeof(depot)];
+    static depot* const only = ::new (static_cast<void*>(memory)) depot;
+    return *only;
+}
+
+constexpr std::size_t class_of(std::size_t bytes) noexcept {
+    return (std::max<std::size_t>(bytes, 1) - 1) / step_bytes;
+}
+
+/// The free blocks of one thread and one size: up to two batches, the one in use and a full or empty one.
+struct magazine {
+    free_block* blocks = nullptr;
+    free_block* full_batch = nullptr;
+    std::uint32_t count = 0;  ///< Of `blocks`.
+    std::byte* fresh = nullptr;
+    std::byte* fresh_end = nullptr;
+};
+
+/// Trivially destructible, so that it can be used for as long as the thread runs.
+struct magazines {
+    std::array<magazine, class_count> of_class;
+    bool are_closed;  ///< The thread is ending: nothing stays here any more.
+};
+
+thread_local constinit magazines mine{};
+
+void give_to_depot(std::size_t size_class, free_block* batch) noexcept {
+    depot& shared = shared_depot();
+    const base::lock_guard lock(shared.mutex);
+    batch->next_batch = std::exchange(shared.batches[size_class], batch);
+}
+
+/// When the thread ends, what it has goes to the others.
+struct closing_time {
+    ~closing_time() {
+        mine.are_closed = true;
+        for (std::size_t size_class = 0; size_class < class_count; ++size_class) {
+            magazine& last = mine.of_class[size_class];
+            const std::size_t bytes = (size_class + 1) * step_bytes;
+            for (; last.fresh != last.fresh_end; last.fresh += bytes) {
+                base::unpoison(last.fresh, sizeof(free_block));
+                last.blocks = ::new (static_cast<void*>(last.fresh)) free_block{last.blocks, nullptr};
+            }
+            if (last.blocks != nullptr) give_to_depot(size_class, last.blocks);
+            if (last.full_batch != nullptr) give_to_depot(size_class, last.full_batch);
+            last = magazine{};
+        }
+    }
+};
+
+void open_magazines() noexcept {
+    static thread_local closing_time at_the_end;
+    static_cast<void>(at_the_end);
+}
+
+/// A batch from the depot, or a new slab to cut from. Throws std::bad_alloc.
+[[gnu::noinline, gnu::cold]] void refill(std::size_t size_class, magazine& into) {
+    open_magazines();
+    depot& shared = shared_depot();
+    {
+        const base::lock_guard lock(shared.mutex);
+        if (free_block* const batch = shared.batches[size_class]) {
+            shared.batches[size_class] = batch->next_batch;
+            into.blocks = batch;
+            into.count = batch_blocks;  // The last batch of a thread may hold any number; the count is but a hint.
+            return;
+        }
+    }
+    const std::size_t bytes = (size_class + 1) * step_bytes;
+    slab* const added = static_cast<slab*>(::operator new(slab_bytes));
+    const std::size_t count = (slab_bytes - offsetof(slab, memory)) / bytes;
+    into.fresh = added->memory;
+    into.fresh_end = added->memory + count * bytes;
+    base::poison(into.fresh, count * bytes);
+    const base::lock_guard lock(shared.mutex);
+    added->next = std::exchange(shared.slabs, added);
+}
+
+}  // namespace
+
+void* take_frame(std::size_t bytes) {
+    if (bytes > largest_bytes) [[unlikely]]
+        return ::operator new(bytes);
+    const std::size_t size_class = class_of(bytes);
+    magazine& from = mine.of_class[size_class];
+    for (;;) {
+        if (free_block* const block = from.blocks) {
+            from.blocks = block->next;
+            from.count -= from.count != 0;
+            base::unpoison(block, bytes);
+            return block;
+        }
+        if (from.full_batch != nullptr) {
+            from.blocks = std::exchange(from.full_batch, nullptr);
+            from.count = batch_blocks;
+        } else if (from.fresh != from.fresh_end) {
+            void* const memory = from.fresh;
+            from.fresh += (size_class + 1) * step_bytes;
+            base::unpoison(memory, bytes);
+            return memory;
+        } else {
+            refill(size_class, from);
+        }
+    }
+}
+
+void give_frame(void* memory, std::size_t bytes) noexcept {
+    if (bytes > largest_bytes) [[unlikely]] {
+        ::operator delete(memory);
+        return;
+    }
+    const std::size_t size_class = class_of(bytes);
+    base::unpoison(memory, sizeof(free_block));
+    magazine& into = mine.of_class[size_class];
+    if (into.count >= batch_blocks) [[unlikely]] {
+        if (into.full_batch != nullptr) give_to_depot(size_class, into.full_batch);
+        into.full_batch = std::exchange(into.blocks, nullptr);
+        into.count = 0;
+    }
+    free_block* const block = ::new (memory) free_block{into.blocks, nullptr};
+    if ((size_class + 1) * step_bytes > sizeof(free_block)) {
+        base::poison(block + 1, (size_class + 1) * step_bytes - sizeof(free_block));
+    }
+    if (mine.are_closed) [[unlikely]] {
+        block->next = nullptr;
+        give_to_depot(size_class, block);
+        return;
+    }
+    if (into.blocks == nullptr) open_magazines();
+    into.blocks = block;
+    ++into.count;
+}
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "timer/timed.hpp"
+
+#include <chime/detail/promise.hpp>
+
+#include <coroutine>
+#include <cstdint>
+
+namespace chime::inline v0::detail {
+
+class task_control;
+
+/// One flow of coroutine frames that was spawned, and its sleep: a task waits for one thing at a time, so the timer that
+/// may end the wait has its place here.
+///
+/// The word's life is the epoch: every suspension starts a new one, also across occupants, so that a wake-up names the
+/// very suspension that it is for [I2]. The fields belong to whoever executes the task, or has claimed it.
+struct alignas(64) task_slot : timed {
+    std::coroutine_handle<> resume;     ///< The innermost frame, while the task is suspended.
+    promise_base* innermost = nullptr;  ///< Its promise, if it is one of ours.
+    std::coroutine_handle<> root;       ///< The outermost frame, which the slot owns.
+    /// For who may cancel or join it; with the lowest bit set: it is detached, and this is where it was spawned.
+    base::atomic<std::uintptr_t> origin{detached};
+
+    static constexpr std::uintptr_t detached = 1;
+
+    // Relaxed: the word decides whether it means anything, and who only prints it may be a moment late.
+    [[nodiscard]] task_control* control() const noexcept {
+        const std::uintptr_t value = origin.load(base::memory_order_relaxed);
+        return (value & detached) != 0 ? nullptr : reinterpret_cast<task_control*>(value);
+    }
+    [[nodiscard]] const void* where() const noexcept {
+        const std::uintptr_t value = origin.load(base::memory_order_relaxed);
+        return (value & detached) == 0 ? nullptr : reinterpret_cast<const void*>(value & ~detached);
+    }
+    void forget_control() noexcept { origin.store(detached, base::memory_order_relaxed); }
+
+    void set_up(std::coroutine_handle<> outermost, task_control* control, const void* where) noexcept {
+        root = resume = outermost;
+        innermost = nullptr;
+        origin.store(control != nullptr ? reinterpret_cast<std::uintptr_t>(control)
+                                        : reinterpret_cast<std::uintptr_t>(where) | detached,
+                     base::memory_order_relaxed);
+    }
+};
+static_assert(sizeof(task_slot) == 64);
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+#include "base/mapping.hpp"
+#include "base/mutex.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace chime::inline v0::detail {
+
+/// Records and slots are named by where they are, in steps of 32 bytes, with the highest bit for the kind. So an index is
+/// an address away from being one, whatever it names.
+using unit_index = std::uint32_t;
+inline constexpr std::size_t unit_bytes = 32;
+inline constexpr unit_index no_unit = ~unit_index{0};
+inline constexpr unit_index slot_bit = unit_index{1} << 31U;
+
+/// All records, or all slots, of one context: memory that never moves and is never unmapped while the context lives.
+///
+/// A unit that is free is in the magazine of a worker or on the shared stack here, linked through `link`. Only the owner
+/// of a unit frees it, so what it is freed into is the owner's. Any thread may take from the shared stack.
+template <class Unit, unit_index Kind>
+class unit_pool {
+ public:
+    static constexpr unit_index stride = sizeof(Unit) / unit_bytes;
+    static_assert(sizeof(Unit) % unit_bytes == 0);
+
+    /// Throws std::bad_alloc when there is no such range of addresses.
+    unit_pool(std::size_t limit, base::huge_pages advice) : memory_(limit * sizeof(Unit), advice), limit_(limit) {}
+
+    [[nodiscard]] std::byte* data() const noexcept { return memory_.data(); }
+
+    [[nodiscard]] Unit& at(unit_index index) const noexcept {
+        return *std::launder(reinterpret_cast<Unit*>(memory_.data() + std::size_t{index & ~slot_bit} * unit_bytes));
+    }
+
+    [[nodiscard]] static constexpr unit_index index_of(std::size_t position) noexcept {
+        return static_cast<unit_index>(position * stride) | Kind;
+    }
+
+    /// How many there are, free ones included. Acquire: pairs with the release in carve(), so they are constructed.
+    [[nodiscard]] std::size_t size() const noexcept { return used_.load(base::memory_order_acquire); }
+
+    /// Does this index name one, whoever made it up?
+    [[nodiscard]] bool contains(unit_index index) const noexcept {
+        const unit_index unit = index & ~slot_bit;
+        return (index & slot_bit) == Kind && unit % stride == 0 && unit / stride < size();
+    }
+
+    /// One of those that were given back, for a thread that has no magazine; no_unit: there is none. Any thread.
+    [[nodiscard]] unit_index pop_shared() noexcept {
+        // Acquire: pairs with the release of whoever pushed; the unit's fields are his last writes.
+        std::uint64_t top = shared_.load(base::memory_order_acquire);
+        while (index_in(top) != no_unit) {
+            const unit_index next = at(index_in(top)).link.load(base::memory_order_relaxed);
+            // If the unit was taken meanwhile, `next` is nonsense, and the tag has changed.
+            if (shared_.compare_exchange_weak(top, tagged(top, next), base::memory_order_acquire)) break;
+        }
+        return index_in(top);
+    }
+
+    /// All of them, linked; no_unit: there is none. Any thread.
+    [[nodiscard]] unit_index pop_all_shared() noexcept {
+        std::uint64_t top = shared_.load(base::memory_order_acquire);
+        while (index_in(top) != no_unit &&
+               !shared_.compare_exchange_weak(top, tagged(top, no_unit), base::memory_order_acquire)) {}
+        return index_in(top);
+    }
+
+    [[nodiscard]] bool shared_is_empty() const noexcept {
+        return index_in(shared_.load(base::memory_order_relaxed)) == no_unit;
+    }
+
+    /// Gives a chain from `first` to `last` to everybody. Any thread.
+    void push_shared(unit_index first, unit_index last) noexcept {
+        std::uint64_t top = shared_.load(base::memory_order_relaxed);
+        do {
+            at(last).link.store(index_in(top), base::memory_order_relaxed);
+            // Release: pairs with the acquire of whoever pops.
+        } while (!shared_.compare_exchange_weak(top, tagged(top, first), base::memory_order_release,
+                                                base::memory_order_relaxed));
+    }
+
+    /// Takes up to `count` more into use, linked; no_unit: the limit is reached. Any thread.
+    /// Throws std::bad_alloc; nothing has changed.
+    [[nodiscard, gnu::noinline]] unit_index carve(std::size_t count) {
+        const base::lock_guard lock(growth_);
+        const std::size_t used = used_.load(base::memory_order_relaxed);
+        const std::size_t end = std::min(used + count, limit_);
+        if (end == used) return no_unit;
+        if (!memory_.commit(end * sizeof(Unit))) throw std::bad_alloc();
+        for (std::size_t position = used; position != end; ++position) {
+            Unit* const made = ::new (static_cast<void*>(memory_.data() + position * sizeof(Unit))) Unit;
+            made->link.store(position + 1 == end ? no_unit : index_of(position + 1), base::memory_order_relaxed);
+        }
+        used_.store(end, base::memory_order_release);  // Pairs with the acquire in size().
+        return index_of(used);
+    }
+
+    /// Bytes in use, free units included.
+    [[nodiscard]] std::size_t memory_bytes() const noexcept { return size() * sizeof(Unit); }
+
+ private:
+    [[nodiscard]] static constexpr unit_index index_in(std::uint64_t top) noexcept {
+        return static_cast<unit_index>(top);
+    }
+    /// Every change takes another tag, so that a stack that looks as before is not taken for unchanged.
+    [[nodiscard]] static constexpr std::uint64_t tagged(std::uint64_t before, unit_index index) noexcept {
+        return ((before >> 32U) + 1) << 32U | index;
+    }
+
+    base::mapping memory_;
+    std::size_t limit_;
+    base::atomic<std::size_t> used_{0};
+    base::mutex growth_;
+    alignas(64) base::atomic<std::uint64_t> shared_{no_unit};
+};
+
+/// The free units of one worker: a stack linked through them. The owner's alone.
+class unit_magazine {
+ public:
+    [[nodiscard]] bool is_empty() const noexcept { return top_ == no_unit; }
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+
+    template <class Pool>
+    void push(Pool& pool, unit_index freed) noexcept {
+        pool.at(freed).link.store(top_, base::memory_order_relaxed);
+        top_ = freed;
+        ++count_;
+    }
+
+    template <class Pool>
+    [[nodiscard]] unit_index pop(Pool& pool) noexcept {
+        const unit_index taken = top_;
+        top_ = pool.at(taken).link.load(base::memory_order_relaxed);
+        count_ -= count_ != 0;  // A chain from elsewhere was not counted.
+        return taken;
+    }
+
+    /// For an empty magazine.
+    void fill(unit_index chain) noexcept { top_ = chain; }
+
+    /// Gives `count` of them to everybody.
+    template <class Pool>
+    void donate(Pool& pool, std::size_t count) noexcept {
+        const unit_index first = top_;
+        unit_index last = first;
+        for (std::size_t left = count; left > 1; --left) last = pool.at(last).link.load(base::memory_order_relaxed);
+        top_ = pool.at(last).link.load(base::memory_order_relaxed);
+        count_ -= count;
+        pool.push_shared(first, last);
+    }
+
+ private:
+    unit_index top_ = no_unit;
+    std::size_t count_ = 0;
+};
+
+}  // namespace chime::inline v0::detail

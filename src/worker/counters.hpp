@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+
+#include <chime/stats.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace chime::inline v0::detail {
+
+/// A number that one thread counts and any thread reads.
+class counter {
+ public:
+    // Relaxed: it publishes nothing else, and there is one writer, so no read-modify-write is needed.
+    void add(std::uint64_t amount = 1) noexcept { set(get() + amount); }
+    void subtract(std::uint64_t amount = 1) noexcept { set(get() - amount); }
+    void set(std::uint64_t value) noexcept { value_.store(value, base::memory_order_relaxed); }
+    void raise_to(std::uint64_t value) noexcept {
+        if (value > get()) set(value);
+    }
+    [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(base::memory_order_relaxed); }
+
+ private:
+    base::atomic<std::uint64_t> value_{0};
+};
+
+/// What a worker counts. The owner writes; anybody reads.
+struct worker_counters {
+    counter armed, fired, cancelled, postponed, pending, refused;
+    counter tasks, suspensions, waiting, destroyed;
+    std::array<counter, 4> resumed_by;  ///< By wake_cause.
+    counter resumed_inline, resumed_queued;
+    counter tickets, stale_tickets, stale_dropped, stale_cancelled, scrubbed, cascaded;
+    counter turns, parks, idle_wakeups, commands;
+    counter longest_callback_ns, longest_turn_ns, latest_ns;
+    std::array<counter, lateness_histogram::bucket_count> lateness;
+
+    void add_lateness(std::uint64_t late_ns) noexcept {
+        lateness[std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(late_ns)), 63)].add();
+        latest_ns.raise_to(late_ns);
+    }
+};
+
+}  // namespace chime::inline v0::detail

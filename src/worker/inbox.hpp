@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "timer/unit_pool.hpp"
+
+#include <cstdint>
+
+namespace chime::inline v0::detail {
+
+/// What other threads want of a worker: a stack that many push onto and the owner empties at once.
+///
+/// It is linked through the records and slots themselves, so it takes no memory and cannot overflow. Whoever pushes has
+/// set `linked` in the unit's word before, in the step that gave him the right to [I11].
+class inbox {
+ public:
+    /// How many wait undrained, this one included. Any thread.
+    ///
+    /// `Units` gives the unit that an index names.
+    template <class Units>
+    std::uint32_t push(Units& units, unit_index index) noexcept {
+        std::uint64_t top = top_.load(base::memory_order_relaxed);
+        for (;;) {
+            units.at(index).link.store(index_in(top), base::memory_order_relaxed);
+            const std::uint64_t pushed = (top >> 32U) + 1;
+            // Seq_cst: the push comes before the look at what the owner has published; pairs with is_empty() in
+            // parking, which comes after publishing. It is a release too, for the owner's drain.
+            if (top_.compare_exchange_weak(top, pushed << 32U | index, base::memory_order_seq_cst,
+                                           base::memory_order_relaxed)) {
+                return static_cast<std::uint32_t>(pushed);
+            }
+        }
+    }
+
+    /// Everything that was pushed, last first; no_unit: nothing. The owner.
+    [[nodiscard]] unit_index take_all() noexcept {
+        if (index_in(top_.load(base::memory_order_relaxed)) == no_unit) return no_unit;
+        // Acquire: pairs with the release of each push.
+        return index_in(top_.exchange(no_unit, base::memory_order_acquire));
+    }
+
+    [[nodiscard]] bool is_empty() const noexcept {
+        return index_in(top_.load(base::memory_order_seq_cst)) == no_unit;  // See push().
+    }
+
+    [[nodiscard]] std::uint32_t count() const noexcept {
+        return static_cast<std::uint32_t>(top_.load(base::memory_order_relaxed) >> 32U);
+    }
+
+ private:
+    [[nodiscard]] static constexpr unit_index index_in(std::uint64_t top) noexcept {
+        return static_cast<unit_index>(top);
+    }
+
+    alignas(base::cache_line_bytes) base::atomic<std::uint64_t> top_{no_unit};
+};
+
+}  // namespace chime::inline v0::detail

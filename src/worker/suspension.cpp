@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include <chime/detail/suspension.hpp>
+
+#include "base/mutex.hpp"
+#include "worker/worker.hpp"
+
+#include <chime/error.hpp>
+
+#include <new>
+
+// What awaitables in public headers call: they do not know what a worker is.
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+/// The loop that the current task belongs to; it has to be `home`, if that is given.
+worker& worker_of_task(const worker* home) {
+    worker* const mine = worker::current;
+    if (mine == nullptr || !mine->is_in_a_task() || (home != nullptr && home != mine)) {
+        refuse(
+            errc::not_in_a_task,
+            "chime: only a task that was spawned on this context can wait here; spawn() the coroutine and await inside "
+            "it, or go to that context first with co_await get_scheduler().schedule()");
+    }
+    return *mine;
+}
+
+}  // namespace
+
+bool sleep_task(worker* home, wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) {
+    return worker_of_task(home).sleep(limit, frame, promise);
+}
+
+wake_key begin_suspension(worker* home, std::coroutine_handle<> frame, promise_base* promise) {
+    return worker_of_task(home).begin_suspension(frame, promise);
+}
+
+timer_handle limit_suspension(const wake_key& key, wait_limit limit) {
+    return key.home->limit_suspension(key, limit);
+}
+
+bool commit_suspension(const wake_key& key) noexcept {
+    return key.home->commit_suspension(key);
+}
+
+void abandon_suspension(const wake_key& key) noexcept {
+    key.home->abandon_suspension(key);
+}
+
+void yield_task(worker* home, std::coroutine_handle<> frame, promise_base* promise) {
+    worker& here = worker_of_task(nullptr);
+    if (home == nullptr || home == &here) {
+        here.yield(frame, promise);
+    } else {
+        here.depart_to(*home, frame, promise);
+    }
+}
+
+void wake_task(const wake_key& key, wake_reason reason) noexcept {
+    key.home->wake(key.slot, key.epoch,
+                   reason == wake_reason::cancelled ? wake_cause::cancelled : wake_cause::completion);
+}
+
+wake_reason reason_of_wake() noexcept {
+    return worker::current->reason();
+}
+
+void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
+    worker::current->end_task(frame, promise);
+}
+
+struct completion::state {
+    base::mutex mutex;
+    wake_key waiter;
+    bool is_complete = false;
+};
+
+completion::state& completion::its() const noexcept {
+    return *std::launder(reinterpret_cast<state*>(storage_));
+}
+
+completion::completion() noexcept {
+    static_assert(sizeof(state) <= sizeof(storage_) && alignof(state) <= 8);
+    ::new (static_cast<void*>(storage_)) state;
+}
+
+completion::~completion() {
+    its().~state();
+}
+
+void completion::complete() noexcept {
+    state& mine = its();
+    // The waiter is woken under the lock: it cannot go away before, because it takes the lock to unsubscribe.
+    const base::lock_guard lock(mine.mutex);
+    if (mine.is_complete) return;
+    mine.is_complete = true;
+    if (mine.waiter.home != nullptr) wake_task(mine.waiter, wake_reason::elapsed);
+}
+
+bool completion::is_complete() const noexcept {
+    const base::lock_guard lock(its().mutex);
+    return its().is_complete;
+}
+
+bool completion::subscribe(const wake_key& key) noexcept {
+    const base::lock_guard lock(its().mutex);
+    if (its().is_complete) return false;
+    its().waiter = key;
+    return true;
+}
+
+void completion::unsubscribe() noexcept {
+    const base::lock_guard lock(its().mutex);
+    its().waiter = {};
+}
+
+}  // namespace chime::inline v0::detail

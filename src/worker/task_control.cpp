@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include <chime/detail/task_control.hpp>
+
+#include "base/atomic.hpp"
+#include "base/mutex.hpp"
+#include "worker/worker.hpp"
+
+#include <new>
+
+namespace chime::inline v0::detail {
+
+struct task_control::state {
+    base::atomic<std::uint32_t> references{1};
+    base::atomic<bool> is_detached{false};
+    base::mutex mutex;
+    worker* home = nullptr;  ///< Null: the task has ended.
+    unit_index slot = no_unit;
+};
+
+task_control::state& task_control::its() const noexcept {
+    return *std::launder(reinterpret_cast<state*>(storage_));
+}
+
+task_control::task_control() noexcept {
+    static_assert(sizeof(state) <= sizeof(storage_) && alignof(state) <= 8);
+    ::new (static_cast<void*>(storage_)) state;
+}
+
+task_control::~task_control() {
+    its().~state();
+}
+
+void task_control::add_reference() noexcept {
+    its().references.fetch_add(1, base::memory_order_relaxed);  // Whoever adds one has one.
+}
+
+void task_control::drop_reference() noexcept {
+    // Acquire and release: whoever deletes it sees what all others did before they let go.
+    if (its().references.fetch_sub(1, base::memory_order_acq_rel) == 1) delete this;
+}
+
+bool task_control::cancel() noexcept {
+    // Under the lock the task cannot move, nor its loop go away.
+    const base::lock_guard lock(its().mutex);
+    if (its().home == nullptr) return false;
+    its().home->doom(its().slot);
+    return true;
+}
+
+void task_control::moved_to(worker* home, std::uint32_t slot) noexcept {
+    const base::lock_guard lock(its().mutex);
+    its().home = home;
+    its().slot = slot;
+}
+
+void task_control::detach() noexcept {
+    its().is_detached.store(true, base::memory_order_release);
+}
+
+bool task_control::is_detached() const noexcept {
+    return its().is_detached.load(base::memory_order_acquire);
+}
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "task/task_slot.hpp"
+#include "timer/callback.hpp"
+#include "timer/unit_pool.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace chime::inline v0::detail {
+
+using callback_pool = unit_pool<callback, 0>;
+using slot_pool = unit_pool<task_slot, slot_bit>;
+
+/// All records and slots of a context, as the wheel and the inbox see them: by index, whatever they are.
+class units {
+ public:
+    units(callback_pool& callbacks, slot_pool& slots) noexcept : ranges_{callbacks.data(), slots.data()} {}
+
+    [[nodiscard]] timed& at(unit_index index) const noexcept {
+        std::byte* const range = ranges_[index >> 31U];  // A look-up, because kinds come in any order.
+        return *std::launder(reinterpret_cast<timed*>(range + std::size_t{index & ~slot_bit} * unit_bytes));
+    }
+
+    // What ticket_wheel asks of its records; see wheel.hpp. The owner alone.
+    [[nodiscard]] bool holds(unit_index index, std::uint16_t stamp) const noexcept {
+        return (at(index).ticket_word() & timed::mark_mask) == stamp;
+    }
+    void let_go(unit_index index, std::uint16_t stamp) const noexcept {
+        timed& its = at(index);
+        const std::uint32_t before = its.ticket_word();
+        const bool was_left_behind = (before & timed::mark_mask) == (stamp | timed::vacant_ticket);
+        its.set_ticket_word(before | std::uint32_t{was_left_behind} * timed::gone_ticket);
+    }
+    [[nodiscard]] ordinal deadline(unit_index index) const noexcept { return at(index).deadline_now(); }
+    [[nodiscard]] std::uint64_t number(unit_index index) const noexcept { return at(index).arming_number(); }
+    void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index)); }
+    void placed(unit_index index, ticket_place place) const noexcept {
+        timed& its = at(index);
+        its.set_ticket(its.ticket_word() & timed::mark_mask, place);
+    }
+
+ private:
+    std::byte* ranges_[2];
+};
+static_assert(ticket_resolver<units>);
+
+/// A queue of units, first in, first out, linked through them. The owner alone.
+class unit_queue {
+ public:
+    [[nodiscard]] bool is_empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    void push(const units& all, unit_index added) noexcept {
+        all.at(added).link.store(no_unit, base::memory_order_relaxed);
+        if (size_++ == 0) {
+            first_ = added;
+        } else {
+            all.at(last_).link.store(added, base::memory_order_relaxed);
+        }
+        last_ = added;
+    }
+
+    [[nodiscard]] unit_index pop(const units& all) noexcept {
+        const unit_index taken = first_;
+        first_ = all.at(taken).link.load(base::memory_order_relaxed);
+        --size_;
+        return taken;
+    }
+
+    [[nodiscard]] unit_index front() const noexcept { return first_; }
+
+ private:
+    unit_index first_ = no_unit;
+    unit_index last_ = no_unit;
+    std::size_t size_ = 0;
+};
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT
+#include "worker/worker.hpp"
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "worker/scopes.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+/// A timer is cascaded up to seven times, loaded and fired.
+constexpr std::size_t work_per_timer = 16;
+constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
+
+std::uint32_t next_identity() noexcept {
+    static base::atomic<std::uint32_t> last{0};
+    std::uint32_t identity = 0;
+    // Relaxed: only uniqueness matters.
+    while (identity == 0) identity = last.fetch_add(1, base::memory_order_relaxed) + 1;
+    return identity;
+}
+
+}  // namespace
+
+thread_local constinit worker* worker::current = nullptr;
+
+worker* current_worker() noexcept {
+    return worker::current;
+}
+
+time_point worker::base_now() noexcept {
+    return base::now();
+}
+
+worker::worker(const worker_settings& settings)
+    : callbacks_(settings.max_timers, settings.huge_pages),
+      slots_(settings.max_tasks, settings.huge_pages),
+      units_(callbacks_, slots_),
+      clock_(settings.clock),
+      identity_(next_identity()),
+      settings_(settings),
+      wheel_(wheel_memory_, to_ordinal(now()), settings.tick_shift, settings.stale_slack) {
+    wheel_.reserve(most_unstamped);
+    if (clock_ != nullptr) clock_->attach(*this);
+}
+
+worker::~worker() {
+    CHIME_CHECK(!is_driven_.load(base::memory_order_relaxed),
+                "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
+    is_stopped_.store(true, base::memory_order_relaxed);
+    {
+        const turn_scope scope(*this);
+        // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
+        for (std::size_t position = 0; position < slots_.size(); ++position) {
+            const unit_index index = slot_pool::index_of(position);
+            const state_word value = slots_.at(index).state.load(base::memory_order_acquire);
+            if (phase_of(value) != task_phase::vacant) destroy_task(index);
+        }
+        for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+            callback& its = callbacks_.at(callback_pool::index_of(position));
+            const timer_state state = state_of(its.state.load(base::memory_order_acquire));
+            if (state != timer_state::armed && state != timer_state::posted) continue;
+            // Ended first, so that the destructor of one closure may try to cancel another one, or itself.
+            its.state.store(with_state(its.state.load(base::memory_order_relaxed) + one_life, timer_state::ending),
+                            base::memory_order_relaxed);
+            destroy_closure(its);
+        }
+    }
+    if (clock_ != nullptr) clock_->detach(*this);
+}
+
+bool worker::try_begin_drive() noexcept {
+    // Acquire: pairs with the release in end_drive(); the wheel passes from one driver to the next [I5].
+    if (is_driven_.exchange(true, base::memory_order_acquire)) return false;
+    if (clock_ != nullptr) clock_->begin_run(*this);
+    return true;
+}
+
+void worker::end_drive() noexcept {
+    if (clock_ != nullptr) clock_->end_run(*this);
+    is_driven_.store(false, base::memory_order_release);  // See try_begin_drive().
+}
+
+turn_answer worker::turn(std::size_t most, bool is_bounded) {
+    const turn_scope scope(*this);
+    turn_answer answer;
+    counters_.turns.add();
+    obey(is_bounded ? settings_.command_budget : unlimited_work);
+    if (is_stopped_.load(base::memory_order_relaxed) && !is_swept_) [[unlikely]]
+        sweep(is_bounded ? settings_.command_budget : unlimited_work);
+
+    const time_point began = now();
+    now_ = std::max(now_, to_ordinal(began));
+    // Where only one thing may run, timers and tasks take turns [G12].
+    if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, answer);
+    if (answer.ran < most) fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
+    if (answer.ran < most) run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran), answer);
+
+    publish_wheel_counters();
+    answer.wake_at = next_deadline();
+    answer.is_busy = answer.is_busy || !ready_.is_empty() || ordered_ != no_unit || taken_ != no_unit ||
+                     !inbox_.is_empty() || answer.wake_at <= now_ ||
+                     (is_stopped_.load(base::memory_order_relaxed) && !is_swept_);
+    if (settings_.times_callbacks) {
+        counters_.longest_turn_ns.raise_to(static_cast<std::uint64_t>((now() - began).count()));
+    }
+    return answer;
+}
+
+ordinal worker::next_deadline() const noexcept {
+    if (wheel_live_ == 0) return end_of_time;
+    const ordinal next = wheel_.next_deadline();
+    const auto slack = static_cast<ordinal>(settings_.slack.count());
+    return next > end_of_time - slack ? end_of_time : next + slack;
+}
+
+bool worker::is_out_of_work() const noexcept {
+    // Seq_cst: comes after publishing in park(); pairs with the sum in drop_work() and with cancelling from elsewhere.
+    return local_work_ + foreign_work_.load(base::memory_order_seq_cst) == 0;
+}
+
+void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
+    const ordinal until = std::min(wake_at, to_ordinal(limit));
+    parked_work_.store(local_work_, base::memory_order_relaxed);  // Published with the next line.
+    parking_.publish(until);
+    const bool is_needed = !inbox_.is_empty() || is_out_of_work() || is_stopped.load(base::memory_order_seq_cst) ||
+                           (is_stopped_.load(base::memory_order_seq_cst) && !is_swept_);
+    if (is_needed) {
+        parking_.withdraw();
+        return;
+    }
+    counters_.parks.add();
+    if (clock_ == nullptr) {
+        parking_.sleep(to_time_point(until));
+    } else {
+        // Seq_cst, like all that is looked at after publishing: pairs with drop_outside_work().
+        const bool may_jump = outside_work_.load(base::memory_order_seq_cst) == 0;
+        if (!clock_->begin_idle(*this, to_time_point(until), may_jump)) parking_.sleep(never);
+        clock_->end_idle(*this);
+    }
+    parking_.withdraw();
+}
+
+int worker::descriptor() {
+    return parking_.descriptor();
+}
+
+void worker::take_over_from_descriptor() noexcept {
+    if (!parking_.has_descriptor()) return;
+    parking_.withdraw();
+    parking_.drain_descriptor();
+}
+
+void worker::hand_over_to_descriptor(ordinal wake_at, bool is_busy) noexcept {
+    if (!parking_.has_descriptor()) return;
+    parked_work_.store(local_work_, base::memory_order_relaxed);
+    parking_.publish(wake_at);
+    // Under another clock than the system's, no descriptor can tell when the time has come; see poll_fd().
+    parking_.set_descriptor(clock_ == nullptr ? to_time_point(wake_at) : never, is_busy || !inbox_.is_empty());
+}
+
+bool worker::wake_up() noexcept {
+    const bool did = parking_.wake();
+    if (did) wakeups_.fetch_add(1, base::memory_order_relaxed);
+    return did;
+}
+
+void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
+    if (undrained >= most_undrained) deadline = 0;
+    if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
+}
+
+void worker::add_work() noexcept {
+    foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+}
+
+void worker::drop_work() noexcept {
+    // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in park().
+    const std::int64_t left = foreign_work_.fetch_sub(1, base::memory_order_seq_cst) - 1;
+    if (!parking_.is_parked()) return;
+    if (left + parked_work_.load(base::memory_order_relaxed) == 0) wake_up();
+}
+
+void worker::add_outside_work() noexcept {
+    outside_work_.fetch_add(1, base::memory_order_seq_cst);
+    add_work();
+}
+
+void worker::drop_outside_work() noexcept {
+    const bool was_last = outside_work_.fetch_sub(1, base::memory_order_seq_cst) == 1;
+    drop_work();
+    if (was_last && clock_ != nullptr) wake_up();  // It may be that time can go on now.
+}
+
+/// Takes what other threads want into the wheel and the queue, in the order in which they asked.
+void worker::obey(std::size_t budget) {
+    while (budget != 0) {
+        if (ordered_ != no_unit && !is_ordering_) {
+            const unit_index index = ordered_;
+            wheel_.reserve(1);  // The only step that may fail; what is not obeyed yet waits for the next turn.
+            ordered_ = units_.at(index).link.load(base::memory_order_relaxed);
+            obey_one(index);
+            counters_.commands.add();
+        } else if (taken_ != no_unit) {
+            // A stack gives the last first; turned round, one piece at a time, it is a queue.
+            const unit_index index = taken_;
+            taken_ = units_.at(index).link.load(base::memory_order_relaxed);
+            units_.at(index).link.store(ordered_, base::memory_order_relaxed);
+            ordered_ = index;
+            is_ordering_ = taken_ != no_unit;
+        } else {
+            taken_ = inbox_.take_all();
+            if (taken_ == no_unit) return;
+            is_ordering_ = true;
+        }
+        --budget;
+    }
+}
+
+void worker::obey_one(unit_index index) {
+    timed& its = units_.at(index);
+    // Release: the link is free to be used by whoever sees this. Acquire: what was written before it was pushed.
+    const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel) & ~linked_flag;
+    if ((index & slot_bit) != 0) {
+        switch (phase_of(value)) {
+        case task_phase::scheduled: ready_.push(units_, index); break;
+        case task_phase::idle:
+            if ((value & moved_flag) != 0) accept(index, its);
+            break;
+        case task_phase::vacant:
+            if ((value & locked_flag) == 0) free_slot(index);
+            break;
+        default: break;
+        }
+        return;
+    }
+    switch (state_of(value)) {
+    case timer_state::armed: accept(index, its); break;
+    case timer_state::posted: ready_.push(units_, index); break;
+    case timer_state::vacant:
+        if ((value & locked_flag) == 0) free_callback(index);  // Otherwise whoever holds the lock pushes it once more.
+        break;
+    default: break;
+    }
+}
+
+/// Fires what was due and armed before this turn, in order of (deadline, number) [G2].
+void worker::fire_due(std::size_t budget, turn_answer& answer) {
+    if (wheel_live_ == 0) return;
+    number_limit_ = next_number_;
+    wheel_.begin_advance(wheel_live_);
+    is_firing_ = true;
+    struct not_firing {
+        ~not_firing() { flag = false; }
+        bool& flag;
+    } const at_the_end{is_firing_};
+    ticket_wheel::work left =
+        budget < unlimited_work / work_per_timer - 1 ? (budget + 1) * work_per_timer : unlimited_work;
+    while (budget != 0) {
+        const due_entry* const due = wheel_.find_due(units_, now_, number_limit_, left);
+        if (due == nullptr) break;
+        const due_entry found = *due;
+        wheel_.reserve(2);  // For a ticket that is put back, and one for the next tick of a periodic timer.
+        ++answer.ran;       // Before it runs, because it may throw.
+        if (fire_one(found, now_)) {
+            --budget;
+        } else {
+            --answer.ran;
+        }
+    }
+}
+
+/// The wheel only says who may be due; the word says who is. False: not this one, or not yet.
+bool worker::fire_one(const due_entry& due, ordinal now) {
+    const unit_index index = due.index;
+    timed& its = units_.at(index);
+    state_word value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        if (!is_waiting(index, value)) {  // Cancelled or woken a moment ago [I2].
+            wheel_.pop_due();
+            its.set_ticket_word(its.ticket_word() | timed::gone_ticket);
+            counters_.stale_cancelled.add();
+            return false;
+        }
+        if ((value & locked_flag) != 0) {  // Somebody is postponing it. Nobody waits for him: it is looked at again.
+            wheel_.defer_due(units_, due);
+            return false;
+        }
+        if ((value & moved_flag) != 0) {  // Somebody has: what the wheel has looked at may be the old deadline.
+            if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acq_rel)) return false;
+            continue;
+        }
+        const bool is_slot = (index & slot_bit) != 0;
+        if (is_slot) {
+            const state_word claimed =
+                with_cause(with_phase(value, settings_.resumes_inline ? task_phase::executing : task_phase::scheduled),
+                           wake_cause::timer);
+            if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acq_rel)) continue;
+            wheel_.pop_due();
+            fire_sleeper(index, claimed, now);
+        } else {
+            const state_word claimed = with_state(value, timer_state::running);
+            if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acq_rel)) continue;
+            wheel_.pop_due();
+            run_callback(index, now);
+        }
+        return true;
+    }
+}
+
+/// Runs what is ready by now, each once; what becomes ready meanwhile waits for the next turn.
+void worker::run_ready(std::size_t budget, turn_answer& answer) {
+    for (std::size_t left = std::min(budget, ready_.size()); left != 0; --left) {
+        const unit_index index = ready_.pop(units_);
+        ++answer.ran;
+        if ((index & slot_bit) != 0) {
+            run_scheduled(index);
+        } else {
+            run_posted(index);
+        }
+    }
+}
+
+/// Everything stops: cancels every timer and tells every sleeper, a bounded number at a time.
+void worker::sweep(std::size_t budget) noexcept {
+    for (; budget != 0 && swept_slots_ < slots_.size(); --budget, ++swept_slots_) {
+        const unit_index index = slot_pool::index_of(swept_slots_);
+        task_slot& its = slots_.at(index);
+        const state_word value = its.state.load(base::memory_order_acquire);
+        if (phase_of(value) != task_phase::idle || its.arming_number() == timed::unnumbered) continue;
+        if (wake(index, life_of(value), wake_cause::shutdown))
+            its.state.fetch_or(told_flag, base::memory_order_relaxed);
+    }
+    for (; budget != 0 && swept_callbacks_ < callbacks_.size(); --budget, ++swept_callbacks_) {
+        const unit_index index = callback_pool::index_of(swept_callbacks_);
+        const state_word value = callbacks_.at(index).state.load(base::memory_order_acquire);
+        if (state_of(value) == timer_state::armed)
+            cancel({.life = life_of(value), .index = index, .runtime = identity_});
+    }
+    is_swept_ = budget != 0;
+}
+
+void worker::stop_timers() noexcept {
+    is_stopped_.store(true, base::memory_order_seq_cst);
+    wake_up();
+}
+
+}  // namespace chime::inline v0::detail

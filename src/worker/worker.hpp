@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "base/futex.hpp"
+#include "base/mutex.hpp"
+#include "base/striped_counter.hpp"
+#include "worker/counters.hpp"
+#include "worker/inbox.hpp"
+#include "worker/parking.hpp"
+#include "worker/units.hpp"
+
+#include <chime/cancel.hpp>
+#include <chime/clock_source.hpp>
+#include <chime/detail/arming.hpp>
+#include <chime/detail/suspension.hpp>
+#include <chime/stats.hpp>
+#include <chime/time.hpp>
+#include <chime/timer_handle.hpp>
+#include <chime/wheel.hpp>
+
+#include <array>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <iosfwd>
+#include <vector>
+
+namespace chime::inline v0::detail {
+
+class joining;
+
+/// How a worker is built; fixed for its life. Validated by whoever takes it from the user.
+struct worker_settings {
+    std::size_t max_timers = std::size_t{1} << 24U;
+    std::size_t max_tasks = std::size_t{1} << 22U;
+    unsigned tick_shift = 18;
+    std::size_t stale_slack = 4096;
+    std::size_t fire_budget = 512;
+    std::size_t ready_budget = 512;
+    std::size_t command_budget = 4096;
+    std::chrono::nanoseconds slack{};
+    bool resumes_inline = true;
+    bool times_callbacks = false;
+    base::huge_pages huge_pages = base::huge_pages::no;
+    clock_source* clock = nullptr;
+    state_word life_limit = state_word{1}
+                            << life_bits;  ///< A unit that gets there is not used again; tests make it small.
+};
+
+/// What a turn leaves behind.
+struct turn_answer {
+    std::size_t ran = 0;            ///< Callbacks, resumptions and posted functions.
+    bool is_busy = false;           ///< There is more to do at once.
+    ordinal wake_at = end_of_time;  ///< Otherwise: when to come back at the latest.
+};
+
+/// One loop: a wheel, a queue of ready tasks, an inbox, and a body that does a bounded amount of work.
+///
+/// Whoever drives it calls turn() and, when that answers that there is nothing to do, park(). One thread at a time
+/// drives it [I5]; while it does, it is the *owner*. Everything marked "any thread" may be called at any time.
+class worker final : public clock_listener {
+ public:
+    /// Throws std::bad_alloc.
+    explicit worker(const worker_settings& settings);
+    worker(const worker&) = delete;
+    worker& operator=(const worker&) = delete;
+    /// Destroys what is suspended, innermost first, and what is pending. Nobody may be using it.
+    ~worker();
+
+    // --- Driving it: the owner, and only while it has the wheel.
+
+    /// The calling thread is the owner from now on; false: another one is.
+    [[nodiscard]] bool try_begin_drive() noexcept;
+    void end_drive() noexcept;
+    [[nodiscard]] bool is_driven() const noexcept { return is_driven_.load(base::memory_order_relaxed); }
+
+    /// Obeys, fires, runs: at most `most` pieces of user code. Throws what they throw; everything else stays in order.
+    /// Bounded by the budgets, unless told otherwise: then it does all that is there to do when it begins.
+    turn_answer turn(std::size_t most, bool is_bounded = true);
+
+    /// Sleeps until `wake_at`, `limit`, `is_stopped`, or something happens, whichever is first.
+    void park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept;
+
+    /// Nothing ready, nothing pending, no task, no job, no guard.
+    [[nodiscard]] bool is_out_of_work() const noexcept;
+
+    /// The driver goes away; what happens from now on makes the descriptor readable.
+    void hand_over_to_descriptor(ordinal wake_at, bool is_busy) noexcept;
+    void take_over_from_descriptor() noexcept;
+    [[nodiscard]] int descriptor();
+
+    // --- Timers: any thread.
+
+    /// A record to put a closure into; none: refused, because of the cap or because everything stops.
+    /// Throws std::bad_alloc.
+    [[nodiscard]] arming begin_arming();
+    /// The closure could not be made.
+    void abandon_arming(const arming& begun) noexcept;
+    /// Takes the closure. Throws std::bad_alloc, if there is a period or a token; the closure is destroyed then.
+    timer_handle arm(const arming& begun, const arming_details& details);
+    void post(const arming& begun, const closure_operations& operations) noexcept;
+
+    cancel_result cancel(timer_handle which) noexcept;
+    cancel_result cancel_and_wait(timer_handle which) noexcept;
+    /// True: the callback is running, and `who` is completed when it has ended. False: `result` is final.
+    bool cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who);
+    void unsubscribe(const completion& who) noexcept;
+    /// Throws std::bad_alloc; nothing has changed.
+    bool postpone(timer_handle which, wait_limit limit);
+
+    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? base_now() : clock_->now(); }
+    [[nodiscard]] timer_stats stats() const noexcept;
+    void stop_timers() noexcept;
+    void dump_pending(std::ostream& out) const;
+
+    // --- Tasks.
+
+    /// A task begins: any thread. False: refused. Throws std::bad_alloc; the frame is still the caller's.
+    /// If it begins, the reference to `control` is the task's.
+    [[nodiscard]] bool spawn(std::coroutine_handle<> root, task_control* control, const void* where);
+    bool wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept;  ///< Any thread.
+    void doom(unit_index index) noexcept;  ///< Any thread that knows the task to be alive.
+
+    // For the task that is executing.
+    bool sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base* promise);
+    wake_key begin_suspension(std::coroutine_handle<> frame, promise_base* promise);
+    timer_handle limit_suspension(const wake_key& key, wait_limit limit);
+    bool commit_suspension(const wake_key& key) noexcept;
+    void abandon_suspension(const wake_key& key) noexcept;
+    void yield(std::coroutine_handle<> frame, promise_base* promise);
+    /// The task goes to another loop. Throws std::system_error, std::bad_alloc; it stays.
+    void depart_to(worker& other, std::coroutine_handle<> frame, promise_base* promise);
+    void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept;
+    [[nodiscard]] wake_reason reason() const noexcept {
+        return cause_ == wake_cause::cancelled || cause_ == wake_cause::shutdown ? wake_reason::cancelled
+                                                                                 : wake_reason::elapsed;
+    }
+    [[nodiscard]] bool is_in_a_task() const noexcept { return current_slot_ != no_unit; }
+    [[nodiscard]] bool current_is_doomed() const noexcept;
+
+    // --- Work that only counts: jobs elsewhere, guards. Any thread.
+
+    void add_work() noexcept;
+    void drop_work() noexcept;
+    /// Work that does not follow the clock: while there is some, virtual time does not jump.
+    void add_outside_work() noexcept;
+    void drop_outside_work() noexcept;
+
+    bool wake_up() noexcept;
+    void time_moved() noexcept override { wake_up(); }
+
+    [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
+    [[nodiscard]] bool is_current() const noexcept { return current == this; }
+    [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_.load(base::memory_order_relaxed); }
+
+    /// The worker whose turn runs on this thread.
+    static thread_local constinit worker* current;
+
+ private:
+    friend struct worker_audit;
+
+    /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
+    struct unstamped {
+        std::int64_t delay_ns;
+        std::uint64_t life;
+        unit_index index;
+        bool is_new;  ///< Armed, not postponed.
+    };
+    static constexpr std::size_t most_unstamped = 64;
+    /// So many commands wait for an owner that sleeps; then it is woken to clean up.
+    static constexpr std::uint32_t most_undrained = 4096;
+
+    /// While it lives, user code runs; when it ends, what that armed gets its deadlines.
+    class user_code;
+    /// While it lives, this thread's turn is this worker's.
+    class turn_scope;
+
+    [[nodiscard]] static time_point base_now() noexcept;
+
+    // worker.cpp
+    void obey(std::size_t budget);
+    void obey_one(unit_index index);
+    void fire_due(std::size_t budget, turn_answer& answer);
+    [[nodiscard]] bool fire_one(const due_entry& due, ordinal now);
+    void run_ready(std::size_t budget, turn_answer& answer);
+    void run_posted(unit_index index);
+    void sweep(std::size_t budget) noexcept;
+    void publish_wheel_counters() noexcept;
+    [[nodiscard]] ordinal next_deadline() const noexcept;
+    void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
+
+    // worker_timers.cpp
+    [[nodiscard]] unit_index take_callback_here();
+    [[nodiscard]] unit_index take_callback_elsewhere();
+    void reserve_places();
+    void free_callback(unit_index index) noexcept;
+    void give_back_elsewhere(unit_index index) noexcept;
+    static void destroy_closure(callback& its) noexcept;
+    void accept(unit_index index, timed& its);
+    void place(unit_index index, timed& its, ordinal target) noexcept;
+    void move_to(unit_index index, timed& its, ordinal target) noexcept;
+    void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept;
+    void stamp() noexcept;
+    void stamp_one(const unstamped& entry, ordinal now) noexcept;
+    void leave_wheel(timed& its) noexcept;
+    void run_callback(unit_index index, ordinal now);
+    void end_run(unit_index index) noexcept;
+    void end_cancelled(unit_index index, state_word claimed) noexcept;
+    void notify_waiters(unit_index index, std::uint64_t life) noexcept;
+    bool postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit);
+    bool postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept;
+    [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
+    [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
+    void count_end(bool has_fired) noexcept;
+
+    // worker_tasks.cpp
+    [[nodiscard]] unit_index take_slot();
+    void free_slot(unit_index index) noexcept;
+    void begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise);
+    void limit_wait(unit_index index, std::uint64_t epoch, wait_limit limit) noexcept;
+    void fire_sleeper(unit_index index, state_word value, ordinal now);
+    void end_wait(task_slot& its, wake_cause cause) noexcept;
+    void resume(unit_index index, wake_cause cause);
+    void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept;
+    void destroy_task(unit_index index) noexcept;
+    void run_scheduled(unit_index index);
+    [[nodiscard]] task_slot& current_slot() const noexcept { return slots_.at(current_slot_); }
+    [[noreturn]] static void refuse_wait();
+
+    callback_pool callbacks_;
+    slot_pool slots_;
+    units units_;
+    unit_magazine free_callbacks_;
+    unit_magazine free_slots_;
+    clock_source* clock_;
+    std::uint32_t identity_;
+    worker_settings settings_;
+
+    storage wheel_memory_{nullptr};
+    ticket_wheel wheel_;
+    std::size_t wheel_live_ = 0;  ///< Timers whose tickets are in the wheel.
+    std::uint64_t next_number_ = 0;
+    std::uint64_t number_limit_ = 0;
+    ordinal now_ = 0;  ///< Of this turn.
+    bool is_firing_ = false;
+
+    unit_queue ready_;
+    unit_index taken_ = no_unit;  ///< From the inbox, last first; being put in order.
+    unit_index ordered_ = no_unit;
+    bool is_ordering_ = false;
+
+    std::array<unstamped, most_unstamped> unstamped_;
+    std::size_t unstamped_count_ = 0;
+
+    unit_index current_slot_ = no_unit;
+    unit_index running_callback_ = no_unit;
+    wake_cause cause_ = wake_cause::timer;
+    std::coroutine_handle<> ended_;  ///< The outermost frame of the current task, when it is through.
+    std::exception_ptr failure_;
+    bool has_departed_ = false;
+    bool is_condemned_ = false;
+    bool prefers_ready_ = false;
+
+    std::size_t swept_callbacks_ = 0;
+    std::size_t swept_slots_ = 0;
+    bool is_swept_ = false;
+
+    std::int64_t local_work_ = 0;  ///< Together with foreign_work_: how much keeps the loop going.
+    worker_counters counters_;
+
+    // What other threads write.
+    inbox inbox_;
+    base::atomic<std::int64_t> foreign_work_{0};  ///< Beside the inbox: who pushes has the line already.
+    base::atomic<std::int64_t> foreign_pending_{0};
+    base::atomic<std::uint32_t> outside_work_{0};
+    parking parking_;
+    base::atomic<std::int64_t> parked_work_{0};  ///< local_work_, as of when the owner went to sleep.
+    base::atomic<bool> is_driven_{false};
+    base::atomic<bool> is_stopped_{false};
+    base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.
+    base::atomic<std::uint64_t> wakeups_{0};
+    base::striped_counter<> armed_elsewhere_;
+    base::striped_counter<> spawned_elsewhere_;
+    base::striped_counter<> cancelled_elsewhere_;
+    base::striped_counter<> postponed_elsewhere_;
+    base::striped_counter<> refused_elsewhere_;
+
+    base::mutex waiters_mutex_;
+    struct waiter {
+        unit_index index;
+        std::uint64_t life;
+        completion* who;
+    };
+    std::vector<waiter> waiters_;
+};
+
+}  // namespace chime::inline v0::detail

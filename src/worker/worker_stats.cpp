@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "worker/worker.hpp"
+
+#include <chime/detail/arming.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <ostream>
+#include <source_location>
+
+// What a worker tells about itself.
+
+namespace chime::inline v0 {
+
+std::uint64_t lateness_histogram::count() const noexcept {
+    std::uint64_t total = 0;
+    for (const std::uint64_t bucket : buckets) total += bucket;
+    return total;
+}
+
+std::chrono::nanoseconds lateness_histogram::quantile(double fraction) const noexcept {
+    const std::uint64_t total = count();
+    if (total == 0) return {};
+    const double share = std::ceil(std::clamp(fraction, 0.0, 1.0) * static_cast<double>(total));
+    const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share));
+    std::uint64_t seen = 0;
+    for (std::size_t bucket = 0; bucket < bucket_count; ++bucket) {
+        seen += buckets[bucket];
+        if (seen < wanted) continue;
+        const auto end =
+            bucket >= 63 ? std::chrono::nanoseconds::max() : std::chrono::nanoseconds{std::int64_t{1} << bucket};
+        return std::min(end, max);
+    }
+    return max;
+}
+
+namespace detail {
+
+void worker::publish_wheel_counters() noexcept {
+    const std::size_t tickets = wheel_.tickets(wheel_live_);
+    counters_.tickets.set(tickets);
+    counters_.stale_tickets.set(tickets - wheel_live_);
+    counters_.stale_dropped.set(wheel_.stale_dropped());
+    counters_.scrubbed.set(wheel_.scrubbed());
+    counters_.cascaded.set(wheel_.cascaded());
+}
+
+timer_stats worker::stats() const noexcept {
+    timer_stats result;
+    const worker_counters& mine = counters_;
+    const std::uint64_t spawned = spawned_elsewhere_.sum();
+    result.armed = mine.armed.get() + armed_elsewhere_.sum();
+    result.fired = mine.fired.get();
+    result.cancelled = mine.cancelled.get() + cancelled_elsewhere_.sum();
+    result.postponed = mine.postponed.get() + postponed_elsewhere_.sum();
+    result.pending = mine.pending.get() + static_cast<std::uint64_t>(foreign_pending_.load(base::memory_order_relaxed));
+    result.refused = mine.refused.get() + refused_elsewhere_.sum();
+    result.tasks = mine.tasks.get() + spawned;
+    result.suspensions = mine.suspensions.get() + spawned;
+    result.waiting = mine.waiting.get() + spawned;
+    result.resumed_by_timer = mine.resumed_by[static_cast<std::size_t>(wake_cause::timer)].get();
+    result.resumed_by_cancel = mine.resumed_by[static_cast<std::size_t>(wake_cause::cancelled)].get();
+    result.resumed_by_completion = mine.resumed_by[static_cast<std::size_t>(wake_cause::completion)].get();
+    result.resumed_by_shutdown = mine.resumed_by[static_cast<std::size_t>(wake_cause::shutdown)].get();
+    result.destroyed = mine.destroyed.get();
+    result.resumed_inline = mine.resumed_inline.get();
+    result.resumed_queued = mine.resumed_queued.get();
+    result.tickets = mine.tickets.get();
+    result.stale_tickets = mine.stale_tickets.get();
+    result.stale_dropped = mine.stale_dropped.get();
+    result.stale_cancelled = mine.stale_cancelled.get();
+    result.scrubbed = mine.scrubbed.get();
+    result.cascaded = mine.cascaded.get();
+    result.turns = mine.turns.get();
+    result.parks = mine.parks.get();
+    result.wakeups = wakeups_.load(base::memory_order_relaxed);
+    result.idle_wakeups = mine.idle_wakeups.get();
+    result.commands = mine.commands.get();
+    result.longest_callback = std::chrono::nanoseconds{mine.longest_callback_ns.get()};
+    result.longest_turn = std::chrono::nanoseconds{mine.longest_turn_ns.get()};
+    for (std::size_t bucket = 0; bucket < lateness_histogram::bucket_count; ++bucket) {
+        result.lateness.buckets[bucket] = mine.lateness[bucket].get();
+    }
+    result.lateness.max = std::chrono::nanoseconds{mine.latest_ns.get()};
+    return result;
+}
+
+namespace {
+
+void print_deadline(std::ostream& out, ordinal deadline, ordinal now) {
+    if (deadline == end_of_time) {
+        out << "never";
+    } else if (deadline <= now) {
+        out << "due";
+    } else {
+        out << "in " << static_cast<double>(deadline - now) / 1e9 << " s";
+    }
+}
+
+void print_where(std::ostream& out, const char* verb, const void* where) {
+    if constexpr (sizeof(std::source_location) == sizeof(const void*)) {
+        if (where == nullptr) return;
+        const auto place = std::bit_cast<std::source_location>(where);
+        out << ", " << verb << " at " << place.file_name() << ':' << place.line();
+    }
+}
+
+}  // namespace
+
+void worker::dump_pending(std::ostream& out) const {
+    const timer_stats sums = stats();
+    const ordinal at = to_ordinal(now());
+    out << "chime context " << identity_ << ": " << sums.pending << " timers pending, " << sums.tasks
+        << " tasks alive\n";
+    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+        const callback& its = callbacks_.at(callback_pool::index_of(position));
+        const state_word value = its.state.load(base::memory_order_acquire);
+        if (state_of(value) != timer_state::armed && state_of(value) != timer_state::running) continue;
+        out << "  timer " << position << '/' << life_of(value) << ": ";
+        if (state_of(value) == timer_state::running) {
+            out << "running";
+        } else {
+            print_deadline(out, its.deadline_now(), at);
+        }
+        print_where(out, "armed", its.where.load(base::memory_order_relaxed));
+        out << '\n';
+    }
+    static constexpr const char* phase_names[] = {"vacant", "executing",   "suspending",
+                                                  "idle",   "woken early", "scheduled"};
+    for (std::size_t position = 0; position < slots_.size(); ++position) {
+        const task_slot& its = slots_.at(slot_pool::index_of(position));
+        const state_word value = its.state.load(base::memory_order_acquire);
+        const task_phase phase = phase_of(value);
+        if (phase == task_phase::vacant) continue;
+        out << "  task " << position << ": ";
+        if (phase != task_phase::idle) {
+            out << phase_names[static_cast<std::size_t>(phase)];
+        } else if (its.arming_number() == timed::unnumbered) {
+            out << "waits for something else than time";
+        } else {
+            out << "sleeps, ";
+            print_deadline(out, its.deadline_now(), at);
+        }
+        print_where(out, "spawned", its.where());
+        out << '\n';
+    }
+}
+
+}  // namespace detail
+}  // namespace chime::inline v0

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT
+#include "base/check.hpp"
+#include "base/thread.hpp"
+#include "worker/scopes.hpp"
+#include "worker/worker.hpp"
+
+#include <chime/detail/task_control.hpp>
+#include <chime/error.hpp>
+
+#include <utility>
+
+// Tasks: how they begin, wait, are woken, go on and end. For a waiting task its word alone decides who wakes it and why.
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+constexpr std::size_t carved_at_once = 64;
+constexpr std::size_t kept_in_reserve = 256;
+constexpr std::size_t donated_at_once = 128;
+
+/// Phases follow each other by adding; the flags beside them may be set by others at any time and stay as they are.
+constexpr state_word step(task_phase from, task_phase to) noexcept {
+    return static_cast<state_word>(to) - static_cast<state_word>(from);
+}
+
+}  // namespace
+
+void worker::refuse_wait() {
+    refuse(
+        errc::not_in_a_task,
+        "chime: only a task that was spawned on this context can wait here; spawn() the coroutine, and await inside it");
+}
+
+// --- Beginning.
+
+unit_index worker::take_slot() {
+    if (!is_current()) {
+        unit_index taken = slots_.pop_shared();
+        if (taken != no_unit) return taken;
+        return slots_.carve(1);
+    }
+    if (free_slots_.is_empty()) [[unlikely]] {
+        unit_index chain = slots_.pop_all_shared();
+        if (chain == no_unit) chain = slots_.carve(carved_at_once);
+        if (chain == no_unit) return no_unit;
+        free_slots_.fill(chain);
+    }
+    return free_slots_.pop(slots_);
+}
+
+/// The owner gives a slot back. Its word says vacant already.
+void worker::free_slot(unit_index index) noexcept {
+    if (life_of(slots_.at(index).state.load(base::memory_order_relaxed)) >= settings_.life_limit) [[unlikely]]
+        return;
+    free_slots_.push(slots_, index);
+    if (free_slots_.count() >= kept_in_reserve && slots_.shared_is_empty()) {
+        free_slots_.donate(slots_, donated_at_once);
+    }
+}
+
+bool worker::spawn(std::coroutine_handle<> root, task_control* control, const void* where) {
+    const unit_index index = is_stopped_.load(base::memory_order_relaxed) ? no_unit : take_slot();
+    if (index == no_unit) {
+        refused_elsewhere_.add(1);
+        return false;
+    }
+    task_slot& its = slots_.at(index);
+    its.set_up(root, control, where);
+    if (control != nullptr) control->moved_to(this, index);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
+    if (is_current()) {
+        ++local_work_;
+        counters_.tasks.add();
+        counters_.suspensions.add();
+        counters_.waiting.add();
+        its.state.store(scheduled, base::memory_order_release);
+        ready_.push(units_, index);
+    } else {
+        foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+        spawned_elsewhere_.add(1);
+        its.state.store(scheduled | linked_flag, base::memory_order_release);
+        ring_for(0, inbox_.push(units_, index));
+    }
+    return true;
+}
+
+// --- Waiting: the task that is executing.
+
+/// Notes where to go on. Throws std::bad_alloc, std::system_error; nothing has changed.
+void worker::begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise) {
+    reserve_places();
+    its.resume = frame;
+    its.innermost = promise;
+    counters_.suspensions.add();
+    counters_.waiting.add();
+}
+
+/// Gives the wait that begins a deadline. Needs reserve_places().
+void worker::limit_wait(unit_index index, std::uint64_t epoch, wait_limit limit) noexcept {
+    task_slot& its = slots_.at(index);
+    its.set_number(next_number_++);
+    counters_.armed.add();
+    counters_.pending.add();
+    if (limit.is_absolute) {
+        place(index, its, deadline_of(limit));
+    } else {
+        its.set_deadline(end_of_time);
+        stamp_later(index, epoch, limit.count, true);
+    }
+}
+
+bool worker::sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) {
+    const wake_key key = begin_suspension(frame, promise);
+    limit_wait(key.slot, key.epoch, limit);
+    return commit_suspension(key);
+}
+
+wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* promise) {
+    if (current_slot_ == no_unit) refuse_wait();
+    task_slot& its = current_slot();
+    begin_wait(its, frame, promise);
+    // A new epoch: what was meant for an earlier suspension finds nobody. Release: the frame can be resumed by whoever
+    // sees this and, later, that it is idle.
+    const state_word before =
+        its.state.fetch_add(one_life + step(task_phase::executing, task_phase::suspending), base::memory_order_acq_rel);
+    return {this, current_slot_, life_of(before) + 1};
+}
+
+timer_handle worker::limit_suspension(const wake_key& key, wait_limit limit) {
+    limit_wait(key.slot, key.epoch, limit);
+    return {.life = key.epoch, .index = key.slot, .runtime = identity_};
+}
+
+bool worker::commit_suspension(const wake_key& key) noexcept {
+    task_slot& its = slots_.at(key.slot);
+    const bool is_timed = its.arming_number() != timed::unnumbered;
+    state_word value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        const bool is_early = phase_of(value) == task_phase::woken_early;
+        if (is_early && !is_timed) {
+            // What was waited for is there: no need to suspend.
+            const state_word executing = with_phase(value, task_phase::executing);
+            if (!its.state.compare_exchange_weak(value, executing, base::memory_order_acq_rel)) continue;
+            end_wait(its, cause_of(value));
+            return false;
+        }
+        if (is_timed && is_stopped_.load(base::memory_order_relaxed) && (value & told_flag) != 0) [[unlikely]] {
+            is_condemned_ = true;  // It was told before; it is destroyed where it stands.
+            return true;
+        }
+        const bool is_over =
+            is_timed && (is_early || (value & doomed_flag) != 0 || is_stopped_.load(base::memory_order_relaxed));
+        if (!is_over) {
+            // Release: pairs with the acquire of whoever claims it to resume it.
+            const state_word idle = with_phase(value, task_phase::idle);
+            if (its.state.compare_exchange_weak(value, idle, base::memory_order_acq_rel)) return true;
+            continue;
+        }
+        // A sleep that is over before it began yields all the same [G12].
+        state_word scheduled = with_phase(value, task_phase::scheduled);
+        if (!is_early) {
+            const bool stops = (value & doomed_flag) == 0;
+            scheduled =
+                with_cause(scheduled, stops ? wake_cause::shutdown : wake_cause::cancelled) | (stops ? told_flag : 0);
+        }
+        if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel)) continue;
+        if ((value & linked_flag) == 0) ready_.push(units_, key.slot);
+        return true;
+    }
+}
+
+void worker::abandon_suspension(const wake_key& key) noexcept {
+    task_slot& its = slots_.at(key.slot);
+    state_word value = its.state.load(base::memory_order_acquire);
+    while (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
+                                            base::memory_order_acq_rel)) {}
+    end_wait(its, wake_cause::completion);
+}
+
+void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
+    if (current_slot_ == no_unit) refuse_wait();
+    task_slot& its = current_slot();
+    begin_wait(its, frame, promise);
+    state_word value = its.state.load(base::memory_order_relaxed);
+    state_word scheduled = 0;
+    do {
+        scheduled = with_cause(with_phase(value + one_life, task_phase::scheduled), wake_cause::completion);
+    } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel));
+    if ((value & linked_flag) == 0) ready_.push(units_, current_slot_);
+}
+
+void worker::depart_to(worker& other, std::coroutine_handle<> frame, promise_base* promise) {
+    if (current_slot_ == no_unit) refuse_wait();
+    task_slot& its = current_slot();
+    if (other.is_stopped_.load(base::memory_order_relaxed)) {
+        refuse(errc::stopped, "chime: the context to go to was stopped; the task stays where it is");
+    }
+    const unit_index seat = other.take_slot();
+    if (seat == no_unit) {
+        refuse(errc::too_many_tasks, "chime: the context to go to has no room for another task; raise max_tasks");
+    }
+    task_slot& next = other.slots_.at(seat);
+    next.root = its.root;
+    next.resume = frame;
+    next.innermost = promise;
+    task_control* const control = its.control();
+    next.origin.store(its.origin.load(base::memory_order_relaxed), base::memory_order_relaxed);
+    has_departed_ = true;  // The slot is given back when the frame has let go of this thread's stack.
+    const state_word vacant = next.state.load(base::memory_order_relaxed);
+    const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
+    next.state.store(scheduled | linked_flag, base::memory_order_release);
+    if (control != nullptr) {
+        // Who cancels it meanwhile marks the old slot or the new one; a mark on the old one comes along.
+        control->moved_to(&other, seat);
+        next.state.fetch_or(its.state.load(base::memory_order_acquire) & doomed_flag, base::memory_order_relaxed);
+    }
+    other.foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+    other.spawned_elsewhere_.add(1);
+    other.ring_for(0, other.inbox_.push(other.units_, seat));  // Now the frame is theirs.
+}
+
+void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
+    CHIME_CHECK(current_slot_ != no_unit && current_slot().root == frame, "a task ends where it was resumed");
+    ended_ = frame;
+    failure_ = std::move(promise.failure);
+}
+
+bool worker::current_is_doomed() const noexcept {
+    return current_slot_ != no_unit && (current_slot().state.load(base::memory_order_relaxed) & doomed_flag) != 0;
+}
+
+// --- Waking: any thread.
+
+bool worker::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept {
+    task_slot& its = slots_.at(index);
+    const bool is_here = is_current();
+    state_word value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        if (life_of(value) != epoch) return false;
+        const bool is_linked = (value & linked_flag) != 0;
+        if (phase_of(value) == task_phase::idle) {
+            const state_word scheduled =
+                with_cause(with_phase(value, task_phase::scheduled), cause) | (is_here || is_linked ? 0 : linked_flag);
+            // Release: what the waker did comes before what the task does next.
+            if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_seq_cst)) continue;
+            if (is_here) {
+                if (!is_linked) ready_.push(units_, index);  // Otherwise the drain finds it.
+            } else {
+                // Linked already: the drain reads the word as it is then, but it must not sleep through it.
+                ring_for(0, is_linked ? 0 : inbox_.push(units_, index));
+            }
+            return true;
+        }
+        if (phase_of(value) == task_phase::suspending) {
+            const state_word early = with_cause(with_phase(value, task_phase::woken_early), cause);
+            if (its.state.compare_exchange_weak(value, early, base::memory_order_acq_rel)) return true;
+            continue;
+        }
+        return false;
+    }
+}
+
+void worker::doom(unit_index index) noexcept {
+    task_slot& its = slots_.at(index);
+    const state_word value = its.state.fetch_or(doomed_flag, base::memory_order_acq_rel);
+    // Suspending: it finds the mark itself. A wait without a deadline, for a job or another task, goes on to its end.
+    if (phase_of(value) == task_phase::idle && its.arming_number() != timed::unnumbered) {
+        wake(index, life_of(value), wake_cause::cancelled);
+    }
+}
+
+// --- Going on: the owner.
+
+/// What was counted when the wait began comes to its end, and so does its timer.
+void worker::end_wait(task_slot& its, wake_cause cause) noexcept {
+    counters_.waiting.subtract();
+    counters_.resumed_by[static_cast<std::size_t>(cause)].add();
+    cause_ = cause;
+    if (its.arming_number() == timed::unnumbered) return;
+    leave_wheel(its);
+    its.set_number(timed::unnumbered);
+    count_end(cause == wake_cause::timer);
+    wheel_.limit_stale(units_);
+}
+
+void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
+    task_slot& its = slots_.at(index);
+    its.set_ticket_word(its.ticket_word() | timed::gone_ticket);
+    counters_.add_lateness(now - its.deadline_now());
+    if (phase_of(value) == task_phase::scheduled) {
+        if ((value & linked_flag) == 0) ready_.push(units_, index);
+        return;
+    }
+    counters_.resumed_inline.add();
+    resume(index, wake_cause::timer);
+}
+
+void worker::run_scheduled(unit_index index) {
+    task_slot& its = slots_.at(index);
+    state_word value = its.state.load(base::memory_order_acquire);
+    CHIME_CHECK(phase_of(value) == task_phase::scheduled, "I2: what is in the ready queue was scheduled, once");
+    do {
+        if ((value & locked_flag) != 0) {  // Somebody is writing its deadline; nobody waits for him.
+            ready_.push(units_, index);
+            return;
+        }
+    } while (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing) & ~moved_flag,
+                                              base::memory_order_acq_rel));
+    counters_.resumed_queued.add();
+    resume(index, cause_of(value));
+}
+
+/// Runs a task until it waits again or ends. Nothing resumes inside a resumption: only the turn calls this.
+void worker::resume(unit_index index, wake_cause cause) {
+    task_slot& its = slots_.at(index);
+    const std::coroutine_handle<> frame = its.resume;
+    end_wait(its, cause);
+    current_slot_ = index;
+    struct end_of_task {
+        ~end_of_task() {
+            mine.current_slot_ = no_unit;
+            // From here on the slot may be anybody's, unless one of these says that it still is ours.
+            if (mine.ended_) {
+                mine.finish_task(index, std::exchange(mine.ended_, nullptr));
+            } else if (std::exchange(mine.is_condemned_, false)) {
+                mine.destroy_task(index);
+            } else if (std::exchange(mine.has_departed_, false)) {
+                mine.slots_.at(index).forget_control();
+                mine.finish_task(index, nullptr);
+            }
+        }
+        worker& mine;
+        unit_index index;
+    };
+    {
+        const end_of_task at_the_end{*this, index};
+        const user_code running(*this);
+        frame.resume();
+    }
+    if (failure_) [[unlikely]]
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+/// The task is through: its frame goes, its slot is free.
+void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexcept {
+    task_slot& its = slots_.at(index);
+    if (task_control* const control = its.control()) {
+        its.forget_control();
+        control->moved_to(nullptr, no_unit);
+        control->drop_reference();
+    }
+    if (frame) {
+        const user_code destructors(*this);
+        frame.destroy();
+    }
+    --local_work_;
+    counters_.tasks.subtract();
+    state_word value = its.state.load(base::memory_order_relaxed);
+    state_word vacant = 0;
+    do {
+        vacant = ((life_of(value) + 1) << life_shift) | (value & (linked_flag | locked_flag));
+    } while (!its.state.compare_exchange_weak(value, vacant, base::memory_order_acq_rel));
+    if ((vacant & (linked_flag | locked_flag)) == 0) free_slot(index);
+}
+
+/// Destroys a suspended task, innermost frame first: through destructors, a chain of a million awaits would overflow
+/// the stack.
+void worker::destroy_task(unit_index index) noexcept {
+    task_slot& its = slots_.at(index);
+    const state_word value = its.state.load(base::memory_order_acquire);
+    CHIME_CHECK(phase_of(value) != task_phase::vacant, "only what lives is destroyed");
+    counters_.destroyed.add();
+    counters_.waiting.subtract();
+    if (its.arming_number() != timed::unnumbered) {
+        leave_wheel(its);
+        its.set_number(timed::unnumbered);
+        count_end(false);
+    }
+    // A new epoch, in which nobody can wake it.
+    its.state.store(((life_of(value) + 1) << life_shift) | static_cast<state_word>(task_phase::executing) |
+                        (value & linked_flag),
+                    base::memory_order_release);
+    {
+        const user_code destructors(*this);
+        std::coroutine_handle<> frame = its.resume;
+        promise_base* promise = its.innermost;
+        while (promise != nullptr) {
+            const std::coroutine_handle<> continuation = promise->continuation;
+            promise_base* const parent = promise->parent;
+            if (promise->holder != nullptr) *promise->holder = nullptr;
+            frame.destroy();
+            frame = continuation;
+            promise = parent;
+            if (!frame) its.root = nullptr;  // That was the outermost one.
+        }
+        if (its.root) std::exchange(its.root, nullptr).destroy();
+    }
+    finish_task(index, nullptr);
+}
+
+}  // namespace chime::inline v0::detail
