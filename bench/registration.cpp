@@ -4,6 +4,7 @@
 #include "registration.hpp"
 
 #include "contenders/boost_asio.hpp"
+#include "contenders/chime_timers.hpp"
 #include "contenders/chime_wheel.hpp"
 #include "contenders/layout.hpp"
 #include "contenders/libev.hpp"
@@ -40,7 +41,7 @@ struct type_list {
 
 // In the order in which they are shown.
 using contenders = type_list<boost_asio, boost_asio_fresh, libuv, libevent, libev, std_multimap, std_priority_queue,
-                             chime_wheel, layout<layouts::lists>, layout<layouts::wide_tickets>>;
+                             chime_wheel, chime_timers, layout<layouts::lists>, layout<layouts::wide_tickets>>;
 using workloads = type_list<timeout_churn, fire, keep_alive, keep_alive_fixed>;
 
 bool is_chosen(const std::vector<std::string>& chosen, std::string_view name) {

@@ -38,6 +38,7 @@ struct io_context_config {
     std::size_t stale_slack = 4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones.
     bool inline_resumption = true;   ///< A sleeper whose time has come is resumed on the spot, not queued.
     bool time_callbacks = false;     ///< Measure the longest callback and turn: two looks at the clock for each.
+    bool record_places = false;      ///< For dump_pending(): note where each timer was armed.
     bool huge_pages = false;         ///< Ask for huge pages for records: faster beyond some 100'000 timers.
     unsigned pool_threads = 0;       ///< Of the cpu_pool; 0: one per processor.
     clock_source* clock = nullptr;   ///< Null: the monotonic clock of the system.
@@ -114,17 +115,17 @@ class io_context {
     /// the function throws.
     template <timer_function Function>
     void post(Function&& function) {
-        using stored = std::decay_t<Function>;
+        using closure = detail::closure_in<std::decay_t<Function>, detail::closure_bytes>;
         detail::require_function(function, "chime::io_context::post");
         const detail::arming begun = detail::begin_arming(*home_);
         if (begun.closure == nullptr) detail::refuse_arming(*home_, "chime::io_context::post");
         try {
-            detail::put_closure<stored>(begun.closure, std::forward<Function>(function));
+            closure::put(begun.closure, std::forward<Function>(function));
         } catch (...) {
             detail::abandon_arming(*home_, begun);
             throw;
         }
-        detail::post(*home_, begun, detail::operations_of<stored>);
+        detail::post(*home_, begun, closure::operations);
     }
 
     /// While one lives, run() does not return for lack of work. Move-only; any thread; must not outlive the context.
@@ -150,7 +151,7 @@ class io_context {
     };
     [[nodiscard]] work_guard make_work_guard() noexcept { return work_guard(*this); }
 
-    [[nodiscard]] CHIME_API chime::timers& timers() noexcept;
+    [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }
     [[nodiscard]] CHIME_API scheduler& get_scheduler() noexcept;
     [[nodiscard]] CHIME_API chime::cpu_pool& cpu_pool() noexcept;
 
@@ -171,6 +172,7 @@ class io_context {
 
     std::unique_ptr<state> state_;
     detail::worker* home_;
+    chime::timers* timers_;
 };
 
 namespace detail {

@@ -239,19 +239,29 @@ class timers {
 
     template <class Function>
     timer_handle fill(const detail::arming& begun, Function&& function, detail::arming_details& details) {
-        using stored = std::decay_t<Function>;
-        if constexpr (detail::fits_in_place<stored> && std::is_nothrow_constructible_v<stored, Function>) {
-            detail::put_closure<stored>(begun.closure, std::forward<Function>(function));
+        using plain = detail::closure_in<std::decay_t<Function>, detail::closure_bytes>;
+        using beside = detail::closure_in<std::decay_t<Function>, detail::closure_bytes_beside_extra>;
+        if (details.period_ns == 0 && !details.token->can_be_cancelled() && !begun.records_place) [[likely]] {
+            put<plain>(begun, std::forward<Function>(function));
+            return detail::arm(*home_, begun.index, plain::operations, details.limit);
+        }
+        put<beside>(begun, std::forward<Function>(function));
+        details.operations = &beside::operations;
+        return detail::arm_with_extra(*home_, begun, details);
+    }
+
+    template <class Closure, class Function>
+    void put(const detail::arming& begun, Function&& function) {
+        if constexpr (noexcept(Closure::put(begun.closure, std::forward<Function>(function)))) {
+            Closure::put(begun.closure, std::forward<Function>(function));
         } else {
             try {
-                detail::put_closure<stored>(begun.closure, std::forward<Function>(function));
+                Closure::put(begun.closure, std::forward<Function>(function));
             } catch (...) {
                 detail::abandon_arming(*home_, begun);
                 throw;
             }
         }
-        details.operations = &detail::operations_of<stored>;
-        return detail::arm(*home_, begun, details);
     }
 
     detail::worker* home_;

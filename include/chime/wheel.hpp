@@ -568,6 +568,9 @@ class ticket_wheel {
     /// Afterwards `count` calls of put() cannot fail. Throws std::bad_alloc; nothing has changed.
     void reserve(std::size_t count = 1) { pool_.reserve(count); }
 
+    /// How many calls of put() cannot fail, at least.
+    [[nodiscard]] std::size_t reserved() const noexcept { return pool_.free_count(); }
+
     /// Afterwards `count` calls of put_near() cannot fail. Throws std::bad_alloc; nothing has changed.
     void reserve_near(std::size_t count) { near_.reserve(count); }
 

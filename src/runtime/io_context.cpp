@@ -56,6 +56,7 @@ detail::worker_settings settings_of(const io_context_config& config) {
     settings.slack = config.slack;
     settings.resumes_inline = config.inline_resumption;
     settings.times_callbacks = config.time_callbacks;
+    settings.records_places = config.record_places;
     settings.huge_pages = config.huge_pages ? base::huge_pages::yes : base::huge_pages::no;
     settings.clock = config.clock;
     return settings;
@@ -127,7 +128,7 @@ struct io_context::state {
 };
 
 io_context::io_context(const io_context_config& config)
-    : state_(std::make_unique<state>(config)), home_(&state_->worker) {}
+    : state_(std::make_unique<state>(config)), home_(&state_->worker), timers_(&state_->timers) {}
 
 io_context::~io_context() {
     CHIME_CHECK(!home_->is_driven(),
@@ -189,10 +190,6 @@ io_context::work_guard::work_guard(io_context& guarded) noexcept : guarded_(&gua
 
 void io_context::work_guard::reset() noexcept {
     if (guarded_ != nullptr) std::exchange(guarded_, nullptr)->home_->drop_work();
-}
-
-chime::timers& io_context::timers() noexcept {
-    return state_->timers;
 }
 
 scheduler& io_context::get_scheduler() noexcept {

@@ -24,8 +24,12 @@ void abandon_arming(worker& home, const arming& begun) noexcept {
     home.abandon_arming(begun);
 }
 
-timer_handle arm(worker& home, const arming& begun, const arming_details& details) {
-    return home.arm(begun, details);
+timer_handle arm(worker& home, std::uint32_t index, const closure_operations& operations, wait_limit limit) noexcept {
+    return home.arm(index, operations, limit);
+}
+
+timer_handle arm_with_extra(worker& home, const arming& begun, const arming_details& details) {
+    return home.arm_with_extra(begun, details);
 }
 
 void post(worker& home, const arming& begun, const closure_operations& operations) noexcept {
@@ -94,7 +98,7 @@ timer_handle timer_cell::begin(std::coroutine_handle<> frame, detail::promise_ba
     reset();
     key_ = detail::begin_suspension(home_->home_, frame, promise);
     handle_ = detail::limit_suspension(key_, limit);
-    if (limit.is_absolute) deadline_ = time_point{duration{limit.count}};
+    if (limit.is_absolute != 0) deadline_ = time_point{duration{limit.count}};
     stage_ = stage::prepared;
     ++generation_;
     return handle_;

@@ -6,20 +6,33 @@
 #include <chime/detail/closure.hpp>
 
 #include <cstddef>
+#include <cstring>
 
 namespace chime::inline v0::detail {
 
 struct callback_extra;
 
-/// A pending callback: what to call, and when. At most 112 bytes, ticket apart [G9].
+/// A pending callback: what to call, and when. One cache line: to arm, cancel or fire a timer misses the cache once.
 ///
-/// The closure and `extra` belong to whoever has won the word: the firing owner, or the canceller.
-struct alignas(32) callback : timed {
-    const closure_operations* operations = nullptr;
-    callback_extra* extra = nullptr;           ///< A period, a token; null for most.
-    base::atomic<const void*> where{nullptr};  ///< Where it was armed, for who asks what is pending.
+/// The closure and its extra belong to whoever has won the word: the firing owner, or the canceller.
+struct alignas(64) callback : timed {
+    base::atomic<const closure_operations*> operations{nullptr};  ///< Relaxed: the word publishes it.
     alignas(closure_alignment) std::byte closure[closure_bytes];
+
+    [[nodiscard]] const closure_operations& its_operations() const noexcept {
+        return *operations.load(base::memory_order_relaxed);
+    }
+
+    /// A period, a token, a place; there is one if the word says so. It takes the end of the closure's room.
+    [[nodiscard]] callback_extra* extra() const noexcept {
+        callback_extra* its = nullptr;
+        std::memcpy(&its, closure + closure_bytes_beside_extra, sizeof its);
+        return its;
+    }
+    void set_extra(callback_extra* its) noexcept {
+        std::memcpy(closure + closure_bytes_beside_extra, &its, sizeof its);
+    }
 };
-static_assert(sizeof(callback) == 96);
+static_assert(sizeof(callback) == 64 && closure_bytes_beside_extra + sizeof(callback_extra*) == closure_bytes);
 
 }  // namespace chime::inline v0::detail

@@ -42,6 +42,8 @@ enum class timer_state : std::uint8_t {
 inline constexpr state_word last_run_flag = 1U << 6U;
 /// Somebody waits for the end of this run.
 inline constexpr state_word waited_flag = 1U << 7U;
+/// It has a period or a token: see callback::extra.
+inline constexpr state_word extra_flag = 1U << 8U;
 
 [[nodiscard]] constexpr timer_state state_of(state_word value) noexcept {
     return static_cast<timer_state>(value & state_mask);

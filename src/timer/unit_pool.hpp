@@ -12,10 +12,10 @@
 
 namespace chime::inline v0::detail {
 
-/// Records and slots are named by where they are, in steps of 32 bytes, with the highest bit for the kind. So an index is
-/// an address away from being one, whatever it names.
+/// Records and slots are named by their position, with the highest bit for the kind. All are one cache line, so that an
+/// index is an address, whatever it names.
 using unit_index = std::uint32_t;
-inline constexpr std::size_t unit_bytes = 32;
+inline constexpr std::size_t unit_bytes = 64;
 inline constexpr unit_index no_unit = ~unit_index{0};
 inline constexpr unit_index slot_bit = unit_index{1} << 31U;
 
@@ -26,11 +26,11 @@ inline constexpr unit_index slot_bit = unit_index{1} << 31U;
 template <class Unit, unit_index Kind>
 class unit_pool {
  public:
-    static constexpr unit_index stride = sizeof(Unit) / unit_bytes;
-    static_assert(sizeof(Unit) % unit_bytes == 0);
+    static_assert(sizeof(Unit) == unit_bytes);
 
     /// Throws std::bad_alloc when there is no such range of addresses.
-    unit_pool(std::size_t limit, base::huge_pages advice) : memory_(limit * sizeof(Unit), advice), limit_(limit) {}
+    unit_pool(std::size_t limit, base::huge_pages advice)
+        : memory_(limit * sizeof(Unit), advice), free_memory_(limit * sizeof(unit_index)), limit_(limit) {}
 
     [[nodiscard]] std::byte* data() const noexcept { return memory_.data(); }
 
@@ -39,7 +39,7 @@ class unit_pool {
     }
 
     [[nodiscard]] static constexpr unit_index index_of(std::size_t position) noexcept {
-        return static_cast<unit_index>(position * stride) | Kind;
+        return static_cast<unit_index>(position) | Kind;
     }
 
     /// How many there are, free ones included. Acquire: pairs with the release in carve(), so they are constructed.
@@ -47,8 +47,7 @@ class unit_pool {
 
     /// Does this index name one, whoever made it up?
     [[nodiscard]] bool contains(unit_index index) const noexcept {
-        const unit_index unit = index & ~slot_bit;
-        return (index & slot_bit) == Kind && unit % stride == 0 && unit / stride < size();
+        return (index & slot_bit) == Kind && (index & ~slot_bit) < size();
     }
 
     /// One of those that were given back, for a thread that has no magazine; no_unit: there is none. Any thread.
@@ -92,7 +91,8 @@ class unit_pool {
         const std::size_t used = used_.load(base::memory_order_relaxed);
         const std::size_t end = std::min(used + count, limit_);
         if (end == used) return no_unit;
-        if (!memory_.commit(end * sizeof(Unit))) throw std::bad_alloc();
+        if (!memory_.commit(end * sizeof(Unit)) || !free_memory_.commit(end * sizeof(unit_index)))
+            throw std::bad_alloc();
         for (std::size_t position = used; position != end; ++position) {
             Unit* const made = ::new (static_cast<void*>(memory_.data() + position * sizeof(Unit))) Unit;
             made->link.store(position + 1 == end ? no_unit : index_of(position + 1), base::memory_order_relaxed);
@@ -100,6 +100,11 @@ class unit_pool {
         used_.store(end, base::memory_order_release);  // Pairs with the acquire in size().
         return index_of(used);
     }
+
+    /// Room for the indices of all units that there are: for the owner's magazine.
+    [[nodiscard]] unit_index* free_room() const noexcept { return reinterpret_cast<unit_index*>(free_memory_.data()); }
+
+    void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index), 1); }
 
     /// Bytes in use, free units included.
     [[nodiscard]] std::size_t memory_bytes() const noexcept { return size() * sizeof(Unit); }
@@ -114,49 +119,58 @@ class unit_pool {
     }
 
     base::mapping memory_;
+    base::mapping free_memory_;
     std::size_t limit_;
     base::atomic<std::size_t> used_{0};
     base::mutex growth_;
     alignas(64) base::atomic<std::uint64_t> shared_{no_unit};
 };
 
-/// The free units of one worker: a stack linked through them. The owner's alone.
+/// The free units of one worker: a stack of indices, because to walk a list through the units would miss the cache once
+/// for each. The owner's alone.
+template <class Pool>
 class unit_magazine {
  public:
-    [[nodiscard]] bool is_empty() const noexcept { return top_ == no_unit; }
+    explicit unit_magazine(Pool& pool) noexcept : pool_(pool), stack_(pool.free_room()) {}
+
+    [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
-    template <class Pool>
-    void push(Pool& pool, unit_index freed) noexcept {
-        pool.at(freed).link.store(top_, base::memory_order_relaxed);
-        top_ = freed;
-        ++count_;
-    }
+    /// Cannot fail: there is room for all units of the pool.
+    void push(unit_index freed) noexcept { stack_[count_++] = freed; }
 
-    template <class Pool>
-    [[nodiscard]] unit_index pop(Pool& pool) noexcept {
-        const unit_index taken = top_;
-        top_ = pool.at(taken).link.load(base::memory_order_relaxed);
-        count_ -= count_ != 0;  // A chain from elsewhere was not counted.
+    [[nodiscard]] unit_index pop() noexcept {
+        const unit_index taken = stack_[--count_];
+        pool_.prefetch(stack_[count_ - std::min(count_, pops_ahead)]);
         return taken;
     }
 
-    /// For an empty magazine.
-    void fill(unit_index chain) noexcept { top_ = chain; }
+    /// Takes from where all take, then from what was never used; false: there is nothing left.
+    /// Throws std::bad_alloc; nothing has changed.
+    [[nodiscard]] bool refill(std::size_t count) {
+        unit_index chain = pool_.pop_all_shared();
+        if (chain == no_unit) chain = pool_.carve(count);
+        const std::size_t first = count_;
+        for (; chain != no_unit; chain = pool_.at(chain).link.load(base::memory_order_relaxed)) push(chain);
+        std::reverse(stack_ + first, stack_ + count_);  // So that what lies in front is taken first.
+        return count_ != 0;
+    }
 
     /// Gives `count` of them to everybody.
-    template <class Pool>
-    void donate(Pool& pool, std::size_t count) noexcept {
-        const unit_index first = top_;
-        unit_index last = first;
-        for (std::size_t left = count; left > 1; --left) last = pool.at(last).link.load(base::memory_order_relaxed);
-        top_ = pool.at(last).link.load(base::memory_order_relaxed);
-        count_ -= count;
-        pool.push_shared(first, last);
+    void donate(std::size_t count) noexcept {
+        const unit_index first = stack_[count_ - 1];
+        for (std::size_t left = count; left > 1; --left, --count_) {
+            pool_.at(stack_[count_ - 1]).link.store(stack_[count_ - 2], base::memory_order_relaxed);
+        }
+        pool_.push_shared(first, stack_[--count_]);
     }
 
  private:
-    unit_index top_ = no_unit;
+    /// How far ahead a unit is fetched: those of timers that fired lie anywhere.
+    static constexpr std::size_t pops_ahead = 8;
+
+    Pool& pool_;
+    unit_index* stack_;
     std::size_t count_ = 0;
 };
 

@@ -30,7 +30,7 @@ class counter {
 
 /// What a worker counts. The owner writes; anybody reads.
 struct worker_counters {
-    counter armed, fired, cancelled, postponed, pending, refused;
+    counter armed, fired, cancelled, postponed, pending;
     counter tasks, suspensions, waiting, destroyed;
     std::array<counter, 4> resumed_by;  ///< By wake_cause.
     counter resumed_inline, resumed_queued;

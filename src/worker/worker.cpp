@@ -41,6 +41,8 @@ worker::worker(const worker_settings& settings)
     : callbacks_(settings.max_timers, settings.huge_pages),
       slots_(settings.max_tasks, settings.huge_pages),
       units_(callbacks_, slots_),
+      free_callbacks_(callbacks_),
+      free_slots_(slots_),
       clock_(settings.clock),
       identity_(next_identity()),
       settings_(settings),
@@ -66,9 +68,9 @@ worker::~worker() {
             const timer_state state = state_of(its.state.load(base::memory_order_acquire));
             if (state != timer_state::armed && state != timer_state::posted) continue;
             // Ended first, so that the destructor of one closure may try to cancel another one, or itself.
-            its.state.store(with_state(its.state.load(base::memory_order_relaxed) + one_life, timer_state::ending),
-                            base::memory_order_relaxed);
-            destroy_closure(its);
+            const state_word value = its.state.load(base::memory_order_relaxed);
+            its.state.store(with_state(value + one_life, timer_state::ending), base::memory_order_relaxed);
+            destroy_closure(its, (value & extra_flag) != 0);
         }
     }
     if (clock_ != nullptr) clock_->detach(*this);
@@ -89,6 +91,8 @@ void worker::end_drive() noexcept {
 turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const turn_scope scope(*this);
     turn_answer answer;
+    const bool was_parked = std::exchange(was_parked_, false);
+    const std::uint64_t obeyed_before = counters_.commands.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_work);
     if (is_stopped_.load(base::memory_order_relaxed) && !is_swept_) [[unlikely]]
@@ -101,6 +105,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     if (answer.ran < most) fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
     if (answer.ran < most) run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran), answer);
 
+    if (was_parked && answer.ran == 0 && counters_.commands.get() == obeyed_before) counters_.idle_wakeups.add();
     publish_wheel_counters();
     answer.wake_at = next_deadline();
     answer.is_busy = answer.is_busy || !ready_.is_empty() || ordered_ != no_unit || taken_ != no_unit ||
@@ -121,12 +126,12 @@ ordinal worker::next_deadline() const noexcept {
 
 bool worker::is_out_of_work() const noexcept {
     // Seq_cst: comes after publishing in park(); pairs with the sum in drop_work() and with cancelling from elsewhere.
-    return local_work_ + foreign_work_.load(base::memory_order_seq_cst) == 0;
+    return local_work() + foreign_work_.load(base::memory_order_seq_cst) == 0;
 }
 
 void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
     const ordinal until = std::min(wake_at, to_ordinal(limit));
-    parked_work_.store(local_work_, base::memory_order_relaxed);  // Published with the next line.
+    parked_work_.store(local_work(), base::memory_order_relaxed);  // Published with the next line.
     parking_.publish(until);
     const bool is_needed = !inbox_.is_empty() || is_out_of_work() || is_stopped.load(base::memory_order_seq_cst) ||
                            (is_stopped_.load(base::memory_order_seq_cst) && !is_swept_);
@@ -135,6 +140,7 @@ void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& i
         return;
     }
     counters_.parks.add();
+    was_parked_ = true;
     if (clock_ == nullptr) {
         parking_.sleep(to_time_point(until));
     } else {
@@ -158,7 +164,7 @@ void worker::take_over_from_descriptor() noexcept {
 
 void worker::hand_over_to_descriptor(ordinal wake_at, bool is_busy) noexcept {
     if (!parking_.has_descriptor()) return;
-    parked_work_.store(local_work_, base::memory_order_relaxed);
+    parked_work_.store(local_work(), base::memory_order_relaxed);
     parking_.publish(wake_at);
     // Under another clock than the system's, no descriptor can tell when the time has come; see poll_fd().
     parking_.set_descriptor(clock_ == nullptr ? to_time_point(wake_at) : never, is_busy || !inbox_.is_empty());

@@ -43,6 +43,7 @@ struct worker_settings {
     std::chrono::nanoseconds slack{};
     bool resumes_inline = true;
     bool times_callbacks = false;
+    bool records_places = false;
     base::huge_pages huge_pages = base::huge_pages::no;
     clock_source* clock = nullptr;
     state_word life_limit = state_word{1}
@@ -98,8 +99,10 @@ class worker final : public clock_listener {
     [[nodiscard]] arming begin_arming();
     /// The closure could not be made.
     void abandon_arming(const arming& begun) noexcept;
-    /// Takes the closure. Throws std::bad_alloc, if there is a period or a token; the closure is destroyed then.
-    timer_handle arm(const arming& begun, const arming_details& details);
+    /// Takes the closure.
+    timer_handle arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept;
+    /// The same, with a period or a token. Throws std::bad_alloc; the closure is destroyed then.
+    timer_handle arm_with_extra(const arming& begun, const arming_details& details);
     void post(const arming& begun, const closure_operations& operations) noexcept;
 
     cancel_result cancel(timer_handle which) noexcept;
@@ -192,19 +195,35 @@ class worker final : public clock_listener {
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
 
     // worker_timers.cpp
-    [[nodiscard]] unit_index take_callback_here();
     [[nodiscard]] unit_index take_callback_elsewhere();
+    [[nodiscard]] arming begin_arming_slowly();
+    /// Is there room for all that user code can arm before it gets its deadlines?
+    [[nodiscard]] bool has_places() const noexcept { return wheel_.reserved() >= most_unstamped + 2; }
     void reserve_places();
     void free_callback(unit_index index) noexcept;
+    void free_callback(unit_index index, callback& its) noexcept;
+    void share_callbacks() noexcept;
     void give_back_elsewhere(unit_index index) noexcept;
-    static void destroy_closure(callback& its) noexcept;
+    void arm_elsewhere(unit_index index, callback& its, wait_limit limit, state_word armed) noexcept;
+    void count_arm_elsewhere() noexcept;
+    [[nodiscard]] static const void* place_of_arming(const callback& its);
+    static void destroy_closure(callback& its, bool has_extra) noexcept;
     void accept(unit_index index, timed& its);
     void place(unit_index index, timed& its, ordinal target) noexcept;
+    void place_new(unit_index index, timed& its, ordinal target) noexcept;
+    void put_ticket(unit_index index, timed& its, ordinal target) noexcept;
     void move_to(unit_index index, timed& its, ordinal target) noexcept;
     void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept;
     void stamp() noexcept;
     void stamp_one(const unstamped& entry, ordinal now) noexcept;
-    void leave_wheel(timed& its) noexcept;
+    /// The ticket of this one, if it has one, has nobody behind it any more.
+    void leave_wheel(timed& its) noexcept {
+        const std::uint32_t ticket = its.ticket_word();
+        if ((ticket & timed::vacant_ticket) != 0) return;
+        its.set_ticket_word(ticket | timed::vacant_ticket);
+        wheel_.count_end();
+        --wheel_live_;
+    }
     void run_callback(unit_index index, ordinal now);
     void end_run(unit_index index) noexcept;
     void end_cancelled(unit_index index, state_word claimed) noexcept;
@@ -214,6 +233,10 @@ class worker final : public clock_listener {
     [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
     [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
     void count_end(bool has_fired) noexcept;
+    /// What keeps the loop going, as far as the owner knows; may be negative, and is right together with foreign_work_.
+    [[nodiscard]] std::int64_t local_work() const noexcept {
+        return static_cast<std::int64_t>(counters_.pending.get() + counters_.tasks.get()) + posted_;
+    }
 
     // worker_tasks.cpp
     [[nodiscard]] unit_index take_slot();
@@ -232,8 +255,8 @@ class worker final : public clock_listener {
     callback_pool callbacks_;
     slot_pool slots_;
     units units_;
-    unit_magazine free_callbacks_;
-    unit_magazine free_slots_;
+    unit_magazine<callback_pool> free_callbacks_;
+    unit_magazine<slot_pool> free_slots_;
     clock_source* clock_;
     std::uint32_t identity_;
     worker_settings settings_;
@@ -262,12 +285,13 @@ class worker final : public clock_listener {
     bool has_departed_ = false;
     bool is_condemned_ = false;
     bool prefers_ready_ = false;
+    bool was_parked_ = false;
 
     std::size_t swept_callbacks_ = 0;
     std::size_t swept_slots_ = 0;
     bool is_swept_ = false;
 
-    std::int64_t local_work_ = 0;  ///< Together with foreign_work_: how much keeps the loop going.
+    std::int64_t posted_ = 0;  ///< Functions that wait to be run.
     worker_counters counters_;
 
     // What other threads write.
@@ -276,7 +300,7 @@ class worker final : public clock_listener {
     base::atomic<std::int64_t> foreign_pending_{0};
     base::atomic<std::uint32_t> outside_work_{0};
     parking parking_;
-    base::atomic<std::int64_t> parked_work_{0};  ///< local_work_, as of when the owner went to sleep.
+    base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<bool> is_driven_{false};
     base::atomic<bool> is_stopped_{false};
     base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.
@@ -285,7 +309,7 @@ class worker final : public clock_listener {
     base::striped_counter<> spawned_elsewhere_;
     base::striped_counter<> cancelled_elsewhere_;
     base::striped_counter<> postponed_elsewhere_;
-    base::striped_counter<> refused_elsewhere_;
+    base::striped_counter<> refused_;
 
     base::mutex waiters_mutex_;
     struct waiter {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <ostream>
 #include <source_location>
+#include <string_view>
 
 // What a worker tells about itself.
 
@@ -55,7 +56,7 @@ timer_stats worker::stats() const noexcept {
     result.cancelled = mine.cancelled.get() + cancelled_elsewhere_.sum();
     result.postponed = mine.postponed.get() + postponed_elsewhere_.sum();
     result.pending = mine.pending.get() + static_cast<std::uint64_t>(foreign_pending_.load(base::memory_order_relaxed));
-    result.refused = mine.refused.get() + refused_elsewhere_.sum();
+    result.refused = refused_.sum();
     result.tasks = mine.tasks.get() + spawned;
     result.suspensions = mine.suspensions.get() + spawned;
     result.waiting = mine.waiting.get() + spawned;
@@ -98,6 +99,14 @@ void print_deadline(std::ostream& out, ordinal deadline, ordinal now) {
     }
 }
 
+/// What the compiler says of a function template in brackets at the end: the type that it was made for.
+void print_name(std::ostream& out, std::string_view description) {
+    const std::size_t begin = description.find("Function = ");
+    if (begin == std::string_view::npos) return;
+    const std::string_view rest = description.substr(begin + std::string_view("Function = ").size());
+    out << ", " << rest.substr(0, rest.rfind(']'));
+}
+
 void print_where(std::ostream& out, const char* verb, const void* where) {
     if constexpr (sizeof(std::source_location) == sizeof(const void*)) {
         if (where == nullptr) return;
@@ -123,7 +132,12 @@ void worker::dump_pending(std::ostream& out) const {
         } else {
             print_deadline(out, its.deadline_now(), at);
         }
-        print_where(out, "armed", its.where.load(base::memory_order_relaxed));
+        // What a running loop may free this moment is not looked into.
+        if (settings_.records_places && (is_current() || !is_driven())) {
+            print_where(out, "armed", place_of_arming(its));
+        } else {
+            print_name(out, its.its_operations().name());
+        }
         out << '\n';
     }
     static constexpr const char* phase_names[] = {"vacant", "executing",   "suspending",

@@ -41,28 +41,25 @@ unit_index worker::take_slot() {
         return slots_.carve(1);
     }
     if (free_slots_.is_empty()) [[unlikely]] {
-        unit_index chain = slots_.pop_all_shared();
-        if (chain == no_unit) chain = slots_.carve(carved_at_once);
-        if (chain == no_unit) return no_unit;
-        free_slots_.fill(chain);
+        if (!free_slots_.refill(carved_at_once)) return no_unit;
     }
-    return free_slots_.pop(slots_);
+    return free_slots_.pop();
 }
 
 /// The owner gives a slot back. Its word says vacant already.
 void worker::free_slot(unit_index index) noexcept {
     if (life_of(slots_.at(index).state.load(base::memory_order_relaxed)) >= settings_.life_limit) [[unlikely]]
         return;
-    free_slots_.push(slots_, index);
+    free_slots_.push(index);
     if (free_slots_.count() >= kept_in_reserve && slots_.shared_is_empty()) {
-        free_slots_.donate(slots_, donated_at_once);
+        free_slots_.donate(donated_at_once);
     }
 }
 
 bool worker::spawn(std::coroutine_handle<> root, task_control* control, const void* where) {
     const unit_index index = is_stopped_.load(base::memory_order_relaxed) ? no_unit : take_slot();
     if (index == no_unit) {
-        refused_elsewhere_.add(1);
+        refused_.add(1);
         return false;
     }
     task_slot& its = slots_.at(index);
@@ -71,7 +68,6 @@ bool worker::spawn(std::coroutine_handle<> root, task_control* control, const vo
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
     if (is_current()) {
-        ++local_work_;
         counters_.tasks.add();
         counters_.suspensions.add();
         counters_.waiting.add();
@@ -103,8 +99,8 @@ void worker::limit_wait(unit_index index, std::uint64_t epoch, wait_limit limit)
     its.set_number(next_number_++);
     counters_.armed.add();
     counters_.pending.add();
-    if (limit.is_absolute) {
-        place(index, its, deadline_of(limit));
+    if (limit.is_absolute != 0) {
+        place_new(index, its, deadline_of(limit));
     } else {
         its.set_deadline(end_of_time);
         stamp_later(index, epoch, limit.count, true);
@@ -355,7 +351,6 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
         const user_code destructors(*this);
         frame.destroy();
     }
-    --local_work_;
     counters_.tasks.subtract();
     state_word value = its.state.load(base::memory_order_relaxed);
     state_word vacant = 0;

@@ -41,6 +41,7 @@ ordinal after(ordinal now, std::int64_t delay_ns) noexcept {
 struct callback_extra {
     std::int64_t period_ns = 0;
     missed_ticks policy = missed_ticks::skip;
+    const void* where = nullptr;
     std::optional<std::stop_callback<token_reaction>> watch;
 
     static void* operator new(std::size_t bytes) { return take_frame(bytes); }
@@ -63,7 +64,7 @@ bool worker::is_waiting(unit_index index, state_word value) noexcept {
 }
 
 ordinal worker::deadline_of(wait_limit limit) const noexcept {
-    if (limit.is_absolute) return to_ordinal(time_point{duration{limit.count}});
+    if (limit.is_absolute != 0) return to_ordinal(time_point{duration{limit.count}});
     return after(to_ordinal(now()), limit.count);
 }
 
@@ -73,16 +74,6 @@ void worker::count_end(bool has_fired) noexcept {
 }
 
 // --- Records.
-
-unit_index worker::take_callback_here() {
-    if (free_callbacks_.is_empty()) [[unlikely]] {
-        unit_index chain = callbacks_.pop_all_shared();
-        if (chain == no_unit) chain = callbacks_.carve(carved_at_once);
-        if (chain == no_unit) return no_unit;
-        free_callbacks_.fill(chain);
-    }
-    return free_callbacks_.pop(callbacks_);
-}
 
 unit_index worker::take_callback_elsewhere() {
     unit_index taken = callbacks_.pop_shared();
@@ -104,27 +95,23 @@ unit_index worker::take_callback_elsewhere() {
 }
 
 /// The owner gives a record back. Its word says vacant already.
-void worker::free_callback(unit_index index) noexcept {
-    callback& its = callbacks_.at(index);
-    if (its.arming_number() != timed::unnumbered) {
-        leave_wheel(its);
-        its.set_number(timed::unnumbered);
-    }
+inline void worker::free_callback(unit_index index, callback& its) noexcept {
+    leave_wheel(its);
     if (life_of(its.state.load(base::memory_order_relaxed)) < settings_.life_limit) [[likely]] {
-        free_callbacks_.push(callbacks_, index);
-        if (free_callbacks_.count() >= kept_in_reserve && callbacks_.shared_is_empty()) {
-            free_callbacks_.donate(callbacks_, donated_at_once);
-        }
+        free_callbacks_.push(index);
+        if (free_callbacks_.count() >= kept_in_reserve) [[unlikely]]
+            share_callbacks();
     }
     wheel_.limit_stale(units_);
 }
 
-/// Its ticket has nobody behind it any more.
-void worker::leave_wheel(timed& its) noexcept {
-    if (!its.has_timer()) return;
-    its.set_ticket_word(its.ticket_word() | timed::vacant_ticket);
-    wheel_.count_end();
-    --wheel_live_;
+void worker::free_callback(unit_index index) noexcept {
+    free_callback(index, callbacks_.at(index));
+}
+
+/// Other threads take what the owner has too many of.
+[[gnu::noinline]] void worker::share_callbacks() noexcept {
+    if (callbacks_.shared_is_empty()) free_callbacks_.donate(donated_at_once);
 }
 
 /// Another thread is done with a record, which only the owner can give back.
@@ -132,109 +119,142 @@ void worker::give_back_elsewhere(unit_index index) noexcept {
     ring_for(end_of_time, inbox_.push(units_, index));
 }
 
-void worker::destroy_closure(callback& its) noexcept {
-    if (its.operations->destroy != nullptr) its.operations->destroy(its.closure);
+void worker::destroy_closure(callback& its, bool has_extra) noexcept {
+    if (const auto destroy = its.its_operations().destroy) destroy(its.closure);
     // The token last: it may be its reaction that we are in.
-    if (its.extra != nullptr) delete std::exchange(its.extra, nullptr);
+    if (has_extra) [[unlikely]]
+        delete its.extra();
 }
 
 // --- Arming.
 
-/// Room for one more timer of the user's code that is running, so that nothing fails when its deadline is known; and for
-/// the next tick of the periodic timer whose callback it may be. Throws std::bad_alloc; nothing has changed.
-void worker::reserve_places() {
-    wheel_.reserve(unstamped_count_ + 2);
-    if (is_firing_) wheel_.reserve_near(unstamped_count_ + 1);
+const void* worker::place_of_arming(const callback& its) {
+    return its.extra()->where;
 }
 
 arming worker::begin_arming() {
+    if (is_current() && !free_callbacks_.is_empty() && has_places() && !is_stopped()) [[likely]] {
+        const unit_index index = free_callbacks_.pop();
+        return {callbacks_.at(index).closure, index, settings_.records_places};
+    }
+    return begin_arming_slowly();
+}
+
+/// From another thread, or with something to get first.
+[[gnu::noinline]] arming worker::begin_arming_slowly() {
     unit_index index = no_unit;
     if (is_stopped_.load(base::memory_order_relaxed)) {
         // Refused below.
     } else if (is_current()) {
         reserve_places();
-        index = take_callback_here();
+        if (!free_callbacks_.is_empty() || free_callbacks_.refill(carved_at_once)) index = free_callbacks_.pop();
     } else {
         index = take_callback_elsewhere();
     }
     if (index == no_unit) [[unlikely]] {
-        if (is_current()) {
-            counters_.refused.add();
-        } else {
-            refused_elsewhere_.add(1);
-        }
+        refused_.add(1);
         return {};
     }
-    return {callbacks_.at(index).closure, index};
+    return {callbacks_.at(index).closure, index, settings_.records_places};
+}
+
+/// Room for one more timer of the user's code that is running, so that nothing fails when its deadline is known; and for
+/// the next tick of the periodic timer whose callback it may be. Throws std::bad_alloc; nothing has changed.
+void worker::reserve_places() {
+    if (!has_places()) wheel_.reserve(most_unstamped + 2);
+    if (is_firing_) wheel_.reserve_near(unstamped_count_ + 1);
 }
 
 void worker::abandon_arming(const arming& begun) noexcept {
     if (is_current()) {
-        free_callbacks_.push(callbacks_, begun.index);
+        free_callbacks_.push(begun.index);
     } else {
         callbacks_.push_shared(begun.index, begun.index);
     }
 }
 
-timer_handle worker::arm(const arming& begun, const arming_details& details) {
+timer_handle worker::arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept {
+    callback& its = callbacks_.at(index);
+    its.operations.store(&operations, base::memory_order_relaxed);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    if (is_current()) [[likely]] {
+        its.set_number(next_number_++);
+        counters_.armed.add();
+        counters_.pending.add();
+        // Release: pairs with the acquire of whoever cancels it.
+        its.state.store(with_state(vacant, timer_state::armed), base::memory_order_release);
+        if (limit.is_absolute == 0) {
+            its.set_deadline(end_of_time);
+            stamp_later(index, life_of(vacant), limit.count, true);
+        } else {
+            place(index, its, deadline_of(limit));
+        }
+    } else {
+        arm_elsewhere(index, its, limit, with_state(vacant, timer_state::armed));
+    }
+    return {.life = life_of(vacant), .index = index, .runtime = identity_};
+}
+
+[[gnu::noinline]] void worker::arm_elsewhere(unit_index index, callback& its, wait_limit limit,
+                                             state_word armed) noexcept {
+    const ordinal deadline = deadline_of(limit);
+    its.set_deadline(deadline);
+    its.set_number(timed::unnumbered);
+    count_arm_elsewhere();
+    // Release: pairs with the acquire of whoever cancels it, or drains the inbox.
+    its.state.store(armed | linked_flag, base::memory_order_release);
+    ring_for(deadline, inbox_.push(units_, index));
+}
+
+void worker::count_arm_elsewhere() noexcept {
+    armed_elsewhere_.add(1);
+    foreign_pending_.fetch_add(1, base::memory_order_relaxed);
+    foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+}
+
+timer_handle worker::arm_with_extra(const arming& begun, const arming_details& details) {
     const unit_index index = begun.index;
     callback& its = callbacks_.at(index);
-    its.operations = details.operations;
-    its.extra = nullptr;
-    its.where.store(details.where, base::memory_order_relaxed);
+    its.operations.store(details.operations, base::memory_order_relaxed);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     const timer_handle made{.life = life_of(vacant), .index = index, .runtime = identity_};
-    const bool is_watched = details.token != nullptr && details.token->can_be_cancelled();
-    if (details.period_ns != 0 || is_watched) {
-        try {
-            its.extra = new callback_extra{.period_ns = details.period_ns, .policy = details.policy, .watch = {}};
-            if (is_watched) {
-                // From here on it can be cancelled, at once if the token is cancelled already.
-                its.state.store(with_state(vacant, timer_state::preparing), base::memory_order_release);
-                its.extra->watch.emplace(details.token->stop_token(), token_reaction{this, made});
-            }
-        } catch (...) {
-            its.state.store(vacant, base::memory_order_relaxed);
-            destroy_closure(its);
-            abandon_arming(begun);
-            throw;
-        }
+    const state_word preparing = with_state(vacant, timer_state::preparing) | extra_flag;
+    try {
+        its.set_extra(new callback_extra{
+            .period_ns = details.period_ns, .policy = details.policy, .where = details.where, .watch = {}});
+    } catch (...) {
+        destroy_closure(its, false);
+        abandon_arming(begun);
+        throw;
+    }
+    // From here on the token can cancel it; at once, if it is cancelled already.
+    its.state.store(preparing, base::memory_order_release);
+    if (details.token->can_be_cancelled()) {
+        its.extra()->watch.emplace(details.token->stop_token(), token_reaction{this, made});
     }
 
     const bool is_here = is_current();
-    ordinal deadline = end_of_time;
+    const ordinal deadline = is_here ? end_of_time : deadline_of(details.limit);
+    its.set_deadline(deadline);
     if (is_here) {
         its.set_number(next_number_++);
-        if (details.limit.is_absolute) deadline = deadline_of(details.limit);
         counters_.armed.add();
         counters_.pending.add();
-        ++local_work_;
     } else {
-        deadline = deadline_of(details.limit);
-        armed_elsewhere_.add(1);
-        foreign_pending_.fetch_add(1, base::memory_order_relaxed);
-        foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+        its.set_number(timed::unnumbered);
+        count_arm_elsewhere();
     }
-    its.set_deadline(deadline);
-
-    const state_word armed = with_state(vacant, timer_state::armed) | (is_here ? 0 : linked_flag);
-    if (is_watched) {
-        state_word expected = with_state(vacant, timer_state::preparing);
-        if (!its.state.compare_exchange_strong(expected, armed, base::memory_order_acq_rel)) {
-            // Cancelled while it was prepared: it ends like any other that was cancelled.
-            const state_word ending = with_state(vacant, timer_state::ending) + one_life;
-            its.state.store(ending, base::memory_order_relaxed);
-            end_cancelled(index, ending);
-            return made;
-        }
-    } else {
-        its.state.store(armed, base::memory_order_release);  // Pairs with the acquire of whoever cancels it.
-    }
-
-    if (!is_here) {
+    const state_word armed = with_state(preparing, timer_state::armed) | (is_here ? 0 : linked_flag);
+    state_word expected = preparing;
+    if (!its.state.compare_exchange_strong(expected, armed, base::memory_order_acq_rel)) {
+        // Cancelled while it was prepared: it ends like any other that was cancelled.
+        const state_word ending = with_state(preparing, timer_state::ending) + one_life;
+        its.state.store(ending, base::memory_order_relaxed);
+        end_cancelled(index, ending);
+    } else if (!is_here) {
         ring_for(deadline, inbox_.push(units_, index));
-    } else if (details.limit.is_absolute) {
-        place(index, its, deadline);
+    } else if (details.limit.is_absolute != 0) {
+        place(index, its, deadline_of(details.limit));
     } else {
         stamp_later(index, made.life, details.limit.count, true);
     }
@@ -243,11 +263,10 @@ timer_handle worker::arm(const arming& begun, const arming_details& details) {
 
 void worker::post(const arming& begun, const closure_operations& operations) noexcept {
     callback& its = callbacks_.at(begun.index);
-    its.operations = &operations;
-    its.extra = nullptr;
+    its.operations.store(&operations, base::memory_order_relaxed);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     if (is_current()) {
-        ++local_work_;
+        ++posted_;
         its.state.store(with_state(vacant, timer_state::posted), base::memory_order_relaxed);
         ready_.push(units_, begun.index);
     } else {
@@ -259,18 +278,28 @@ void worker::post(const arming& begun, const closure_operations& operations) noe
 
 /// Puts a ticket for it into the wheel, or inherits the one that its predecessor in the record has left there.
 /// Needs room that was reserved.
-void worker::place(unit_index index, timed& its, ordinal target) noexcept {
+inline void worker::place(unit_index index, timed& its, ordinal target) noexcept {
     const std::uint64_t tick = wheel_.tick_of(target);
-    if ((its.ticket_word() & timed::gone_ticket) == 0 && wheel_.is_met_before(its.place(), tick)) {
-        its.set_ticket_word(its.ticket_word() & ~timed::vacant_ticket);
-    } else {
-        const std::uint16_t stamp = its.next_stamp();
-        wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
-        its.set_ticket(stamp, wheel_.place_of(tick));
-    }
+    const std::uint32_t left_behind = its.ticket_word();
     its.set_deadline(target);
     wheel_.count_arm();
     ++wheel_live_;
+    if ((left_behind & timed::gone_ticket) == 0 && wheel_.is_met_before(its.place(), tick)) {
+        its.set_ticket_word(left_behind & ~timed::vacant_ticket);
+    } else {
+        put_ticket(index, its, target);
+    }
+}
+
+[[gnu::noinline]] void worker::put_ticket(unit_index index, timed& its, ordinal target) noexcept {
+    const std::uint64_t tick = wheel_.tick_of(target);
+    const std::uint16_t stamp = its.next_stamp();
+    wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
+    its.set_ticket(stamp, wheel_.place_of(tick));
+}
+
+void worker::place_new(unit_index index, timed& its, ordinal target) noexcept {
+    place(index, its, target);
 }
 
 /// Gives a timer that is in the wheel another deadline. Needs room that was reserved.
@@ -353,7 +382,7 @@ void worker::run_callback(unit_index index, ordinal now) {
     } const at_the_end{*this, index};
     running_callback_ = index;
     const user_code running(*this);
-    its.operations->run(its.closure);
+    its.its_operations().run(its.closure);
 }
 
 /// The callback has returned or thrown.
@@ -362,9 +391,10 @@ void worker::end_run(unit_index index) noexcept {
     callback& its = callbacks_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
     const std::uint64_t life = life_of(value);
-    if (its.extra != nullptr && its.extra->period_ns != 0 && !is_stopped_.load(base::memory_order_relaxed)) {
+    const bool has_extra = (value & extra_flag) != 0;
+    if (has_extra && its.extra()->period_ns != 0 && !is_stopped_.load(base::memory_order_relaxed)) {
         while ((value & last_run_flag) == 0) {
-            const ordinal next = its.extra->next(its.deadline_now(), to_ordinal(now()));
+            const ordinal next = its.extra()->next(its.deadline_now(), to_ordinal(now()));
             its.set_deadline(next);
             // Released: whoever cancels it from now on destroys the closure.
             const state_word armed = with_state(value, timer_state::armed) & ~waited_flag;
@@ -383,9 +413,8 @@ void worker::end_run(unit_index index) noexcept {
     }
     {
         const user_code destructors(*this);
-        destroy_closure(its);
+        destroy_closure(its, has_extra);
     }
-    --local_work_;
     // Nobody else changes what is vacant, but while it was running somebody may have begun to wait.
     const state_word kept = value & linked_flag;
     state_word before = its.state.load(base::memory_order_relaxed);
@@ -400,9 +429,9 @@ void worker::run_posted(unit_index index) {
         ~end_of_run() {
             {
                 const user_code destructors(mine);
-                destroy_closure(its);
+                destroy_closure(its, false);
             }
-            --mine.local_work_;
+            --mine.posted_;
             its.state.store(with_state(its.state.load(base::memory_order_relaxed), timer_state::vacant) + one_life,
                             base::memory_order_relaxed);
             mine.free_callback(index);
@@ -412,7 +441,7 @@ void worker::run_posted(unit_index index) {
         unit_index index;
     } const at_the_end{*this, its, index};
     const user_code running(*this);
-    its.operations->run(its.closure);
+    its.its_operations().run(its.closure);
 }
 
 // --- Cancelling.
@@ -434,7 +463,15 @@ cancel_result worker::cancel(timer_handle which) noexcept {
         case timer_state::armed: {
             const state_word ending = (with_state(value, timer_state::ending) & ~moved_flag) + one_life;
             if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
-            end_cancelled(which.index, ending);
+            if (is_current() && (ending & (linked_flag | locked_flag | extra_flag)) == 0) [[likely]] {
+                if (const auto destroy = its.its_operations().destroy) destroy(its.closure);
+                count_end(false);
+                // Nobody else has a reason to touch it.
+                its.state.store(ending & ~flag_mask, base::memory_order_relaxed);
+                free_callback(which.index, its);
+            } else {
+                end_cancelled(which.index, ending);
+            }
             return cancel_result::cancelled;
         }
         case timer_state::preparing:
@@ -453,14 +490,13 @@ cancel_result worker::cancel(timer_handle which) noexcept {
 /// then whoever comes last does.
 void worker::end_cancelled(unit_index index, state_word claimed) noexcept {
     callback& its = callbacks_.at(index);
-    destroy_closure(its);
+    destroy_closure(its, (claimed & extra_flag) != 0);
     const bool is_here = is_current();
     if (is_here) {
         count_end(false);
-        --local_work_;
         if ((claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
             // Nobody else has a reason to touch it. Released with the magazine.
-            its.state.store(with_state(claimed, timer_state::vacant), base::memory_order_relaxed);
+            its.state.store(claimed & ~flag_mask, base::memory_order_relaxed);
             free_callback(index);
             return;
         }
@@ -471,7 +507,8 @@ void worker::end_cancelled(unit_index index, state_word claimed) noexcept {
     state_word value = its.state.load(base::memory_order_relaxed);
     for (;;) {
         const bool is_held = (value & (linked_flag | locked_flag)) != 0;
-        const state_word ended = with_state(value, timer_state::vacant) | (is_held || is_here ? 0 : linked_flag);
+        const state_word ended =
+            (value & (~flag_mask | linked_flag | locked_flag)) | (is_held || is_here ? 0 : linked_flag);
         // Release: the end of the closure comes before the record is used again.
         if (!its.state.compare_exchange_weak(value, ended, base::memory_order_acq_rel)) continue;
         if (!is_held) {
@@ -560,7 +597,7 @@ bool worker::postpone_here(unit_index index, timed& its, std::uint64_t life, wai
     const state_word value = its.state.load(base::memory_order_acquire);
     if (life_of(value) != life || !is_waiting(index, value)) return false;
     reserve_places();
-    if (limit.is_absolute) {
+    if (limit.is_absolute != 0) {
         if (unstamped_count_ != 0) stamp();  // Its own deadline may be among those.
         if (its.has_timer()) {
             move_to(index, its, deadline_of(limit));

@@ -20,6 +20,7 @@ namespace detail {
 struct arming {
     void* closure = nullptr;  ///< Null: refused.
     std::uint32_t index = 0;
+    bool records_place = false;  ///< It shall be known where it was armed.
 };
 
 /// All that makes a timer of a closure.
@@ -43,7 +44,9 @@ struct arming_details {
 
 CHIME_API arming begin_arming(worker& home);
 CHIME_API void abandon_arming(worker& home, const arming& begun) noexcept;
-CHIME_API timer_handle arm(worker& home, const arming& begun, const arming_details& details);
+CHIME_API timer_handle arm(worker& home, std::uint32_t index, const closure_operations& operations,
+                           wait_limit limit) noexcept;
+CHIME_API timer_handle arm_with_extra(worker& home, const arming& begun, const arming_details& details);
 CHIME_API void post(worker& home, const arming& begun, const closure_operations& operations) noexcept;
 [[noreturn]] CHIME_API void refuse_arming(worker& home, const char* call);
 

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -16,25 +17,32 @@ namespace chime {
 inline namespace v0 {
 namespace detail {
 
-inline constexpr std::size_t closure_bytes = 32;
-inline constexpr std::size_t closure_alignment = 16;
+/// What a record has room for, so that a whole timer is one cache line. What is larger is pooled.
+inline constexpr std::size_t closure_bytes = 24;
+/// The same, if the timer also has a period, a token or a place where it was armed.
+inline constexpr std::size_t closure_bytes_beside_extra = 16;
+inline constexpr std::size_t closure_alignment = 8;
 
 /// What the record knows of the closure in it.
 struct closure_operations {
     void (*run)(void* storage);
     void (*destroy)(void* storage) noexcept;  ///< Null: there is nothing to do.
+    const char* (*name)() noexcept;           ///< Says which function it is, among other things.
 };
 
+/// The compiler's own description of this call, which names the function's type; for a lambda, where it was written.
 template <class Function>
-inline constexpr bool fits_in_place = sizeof(Function) <= closure_bytes && alignof(Function) <= closure_alignment;
+const char* name_of_closure() noexcept {
+    return __PRETTY_FUNCTION__;
+}
 
 template <class Function>
 struct closure_in_place {
     static void run(void* storage) { static_cast<void>((*static_cast<Function*>(storage))()); }
     static void destroy(void* storage) noexcept { std::destroy_at(static_cast<Function*>(storage)); }
 
-    static constexpr closure_operations operations{&run,
-                                                   std::is_trivially_destructible_v<Function> ? nullptr : &destroy};
+    static constexpr closure_operations operations{
+        &run, std::is_trivially_destructible_v<Function> ? nullptr : &destroy, &name_of_closure<Function>};
 };
 
 template <class Function>
@@ -46,30 +54,36 @@ struct closure_elsewhere {
         give_frame(place(storage), sizeof(Function));
     }
 
-    static constexpr closure_operations operations{&run, &destroy};
+    static constexpr closure_operations operations{&run, &destroy, &name_of_closure<Function>};
 };
 
-template <class Function>
-inline constexpr const closure_operations& operations_of =
-    fits_in_place<Function> ? closure_in_place<Function>::operations : closure_elsewhere<Function>::operations;
+/// A function that is kept in `Room` bytes, or by a pointer there.
+template <class Function, std::size_t Room>
+struct closure_in {
+    static constexpr bool fits = sizeof(Function) <= Room && alignof(Function) <= closure_alignment;
 
-/// Moves a function into the storage. Throws what the function's constructor throws, or std::bad_alloc.
-template <class Function, class Source>
-void put_closure(void* storage, Source&& source) {
-    if constexpr (fits_in_place<Function>) {
-        std::construct_at(static_cast<Function*>(storage), std::forward<Source>(source));
-    } else {
-        static_assert(alignof(Function) <= frame_alignment, "a closure must not be aligned more strictly than a frame");
-        void* const memory = take_frame(sizeof(Function));
-        try {
-            std::construct_at(static_cast<Function*>(memory), std::forward<Source>(source));
-        } catch (...) {
-            give_frame(memory, sizeof(Function));
-            throw;
+    static constexpr const closure_operations& operations =
+        fits ? closure_in_place<Function>::operations : closure_elsewhere<Function>::operations;
+
+    /// Moves a function into the storage. Throws what the function's constructor throws, or std::bad_alloc.
+    template <class Source>
+    static void put(void* storage, Source&& source) noexcept(fits&& std::is_nothrow_constructible_v<Function, Source>) {
+        if constexpr (fits) {
+            std::construct_at(static_cast<Function*>(storage), std::forward<Source>(source));
+        } else {
+            static_assert(alignof(Function) <= frame_alignment,
+                          "a closure must not be aligned more strictly than a frame");
+            void* const memory = take_frame(sizeof(Function));
+            try {
+                std::construct_at(static_cast<Function*>(memory), std::forward<Source>(source));
+            } catch (...) {
+                give_frame(memory, sizeof(Function));
+                throw;
+            }
+            ::new (storage) Function*(static_cast<Function*>(memory));
         }
-        closure_elsewhere<Function>::place(storage) = static_cast<Function*>(memory);
     }
-}
+};
 
 /// An empty std::function, a null function pointer: something that cannot be called although its type can.
 template <class Function>

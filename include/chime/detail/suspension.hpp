@@ -31,10 +31,11 @@ struct wake_key {
 /// When a wait ends by itself.
 struct wait_limit {
     std::int64_t count = 0;  ///< Nanoseconds from now, or since the clock's epoch.
-    bool is_absolute = false;
+    /// Not a bool: it is stored and loaded together with the count, and a processor does not forward one byte to eight.
+    std::uint64_t is_absolute = 0;
 
-    [[nodiscard]] static wait_limit after(duration delay) noexcept { return {delay.count(), false}; }
-    [[nodiscard]] static wait_limit at(time_point time) noexcept { return {time.time_since_epoch().count(), true}; }
+    [[nodiscard]] static wait_limit after(duration delay) noexcept { return {delay.count(), 0}; }
+    [[nodiscard]] static wait_limit at(time_point time) noexcept { return {time.time_since_epoch().count(), 1}; }
 };
 
 /// Suspends the current task of `home` (null: of whatever loop is running) until `limit`, or until somebody wakes it.
