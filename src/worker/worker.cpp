@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/thread.hpp"
 #include "worker/scopes.hpp"
 
 #include <algorithm>
@@ -46,13 +47,14 @@ worker::worker(const worker_settings& settings)
       clock_(settings.clock),
       identity_(next_identity()),
       settings_(settings),
-      wheel_(wheel_memory_, to_ordinal(now()), settings.tick_shift, settings.stale_slack) {
+      wheel_(wheel_memory_, to_ordinal(now()), settings.tick_shift, settings.stale_slack),
+      most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))) {
     wheel_.reserve(most_unstamped);
     if (clock_ != nullptr) clock_->attach(*this);
 }
 
 worker::~worker() {
-    CHIME_CHECK(!is_driven_.load(base::memory_order_relaxed),
+    CHIME_CHECK(!is_driven(),
                 "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
     is_stopped_.store(true, base::memory_order_relaxed);
     {
@@ -78,14 +80,45 @@ worker::~worker() {
 
 bool worker::try_begin_drive() noexcept {
     // Acquire: pairs with the release in end_drive(); the wheel passes from one driver to the next [I5].
-    if (is_driven_.exchange(true, base::memory_order_acquire)) return false;
+    driver before = driver::nobody;
+    while (!driver_.compare_exchange_weak(before, driver::somebody, base::memory_order_acquire)) {
+        if (before == driver::somebody) return false;
+        if (before == driver::tidier) base::yield_this_thread();
+        before = driver::nobody;
+    }
     if (clock_ != nullptr) clock_->begin_run(*this);
     return true;
 }
 
 void worker::end_drive() noexcept {
     if (clock_ != nullptr) clock_->end_run(*this);
-    is_driven_.store(false, base::memory_order_release);  // See try_begin_drive().
+    driver_.store(driver::nobody, base::memory_order_release);  // See try_begin_drive().
+}
+
+/// The owner gives away all that is free.
+void worker::share_all() noexcept {
+    if (!free_callbacks_.is_empty()) free_callbacks_.donate(free_callbacks_.count());
+    if (!free_slots_.is_empty()) free_slots_.donate(free_slots_.count());
+}
+
+/// Nothing is free, or so it seems to a thread that is not the owner: what was given back may still be in the inbox, or
+/// in the owner's reserve. If nobody drives the loop, this thread looks itself; true: it is worth to try again. If
+/// somebody does, he is asked to, and whoever needs it now is refused. Throws std::bad_alloc.
+bool worker::tidy_up_elsewhere() {
+    driver before = driver::nobody;
+    if (!driver_.compare_exchange_strong(before, driver::tidier, base::memory_order_acquire)) {
+        is_wanted_.store(true, base::memory_order_seq_cst);  // Before the look at whether it sleeps.
+        wake_up();
+        return false;
+    }
+    struct end_of_tidying {
+        ~end_of_tidying() { mine.driver_.store(driver::nobody, base::memory_order_release); }
+        worker& mine;
+    } const at_the_end{*this};
+    const turn_scope scope(*this);
+    obey(unlimited_work);
+    share_all();
+    return true;
 }
 
 turn_answer worker::turn(std::size_t most, bool is_bounded) {
@@ -95,6 +128,10 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const std::uint64_t obeyed_before = counters_.commands.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_work);
+    if (is_wanted_.load(base::memory_order_relaxed)) [[unlikely]] {
+        is_wanted_.store(false, base::memory_order_relaxed);
+        share_all();
+    }
     if (is_stopped_.load(base::memory_order_relaxed) && !is_swept_) [[unlikely]]
         sweep(is_bounded ? settings_.command_budget : unlimited_work);
 
@@ -134,7 +171,8 @@ void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& i
     parked_work_.store(local_work(), base::memory_order_relaxed);  // Published with the next line.
     parking_.publish(until);
     const bool is_needed = !inbox_.is_empty() || is_out_of_work() || is_stopped.load(base::memory_order_seq_cst) ||
-                           (is_stopped_.load(base::memory_order_seq_cst) && !is_swept_);
+                           (is_stopped_.load(base::memory_order_seq_cst) && !is_swept_) ||
+                           is_wanted_.load(base::memory_order_seq_cst);
     if (is_needed) {
         parking_.withdraw();
         return;
@@ -177,7 +215,7 @@ bool worker::wake_up() noexcept {
 }
 
 void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
-    if (undrained >= most_undrained) deadline = 0;
+    if (undrained >= most_undrained_) deadline = 0;
     if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
 }
 

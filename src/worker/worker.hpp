@@ -75,7 +75,9 @@ class worker final : public clock_listener {
     /// The calling thread is the owner from now on; false: another one is.
     [[nodiscard]] bool try_begin_drive() noexcept;
     void end_drive() noexcept;
-    [[nodiscard]] bool is_driven() const noexcept { return is_driven_.load(base::memory_order_relaxed); }
+    [[nodiscard]] bool is_driven() const noexcept {
+        return driver_.load(base::memory_order_relaxed) == driver::somebody;
+    }
 
     /// Obeys, fires, runs: at most `most` pieces of user code. Throws what they throw; everything else stays in order.
     /// Bounded by the budgets, unless told otherwise: then it does all that is there to do when it begins.
@@ -172,8 +174,12 @@ class worker final : public clock_listener {
         bool is_new;  ///< Armed, not postponed.
     };
     static constexpr std::size_t most_unstamped = 64;
-    /// So many commands wait for an owner that sleeps; then it is woken to clean up.
-    static constexpr std::uint32_t most_undrained = 4096;
+    /// Who has the wheel.
+    enum class driver : std::uint8_t {
+        nobody,
+        somebody,
+        tidier,  ///< For a moment: a thread that needs what nobody is there to give back.
+    };
 
     /// While it lives, user code runs; when it ends, what that armed gets its deadlines.
     class user_code;
@@ -193,6 +199,8 @@ class worker final : public clock_listener {
     void publish_wheel_counters() noexcept;
     [[nodiscard]] ordinal next_deadline() const noexcept;
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
+    void share_all() noexcept;
+    [[nodiscard]] bool tidy_up_elsewhere();
 
     // worker_timers.cpp
     [[nodiscard]] unit_index take_callback_elsewhere();
@@ -274,6 +282,7 @@ class worker final : public clock_listener {
     unit_index ordered_ = no_unit;
     bool is_ordering_ = false;
 
+    std::uint32_t most_undrained_;  ///< So many commands wait for an owner that sleeps; then it is woken to clean up.
     std::array<unstamped, most_unstamped> unstamped_;
     std::size_t unstamped_count_ = 0;
 
@@ -301,7 +310,8 @@ class worker final : public clock_listener {
     base::atomic<std::uint32_t> outside_work_{0};
     parking parking_;
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
-    base::atomic<bool> is_driven_{false};
+    base::atomic<driver> driver_{driver::nobody};
+    base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
     base::atomic<bool> is_stopped_{false};
     base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.
     base::atomic<std::uint64_t> wakeups_{0};

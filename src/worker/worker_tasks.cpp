@@ -37,8 +37,9 @@ void worker::refuse_wait() {
 unit_index worker::take_slot() {
     if (!is_current()) {
         unit_index taken = slots_.pop_shared();
-        if (taken != no_unit) return taken;
-        return slots_.carve(1);
+        if (taken == no_unit) taken = slots_.carve(1);
+        if (taken == no_unit && tidy_up_elsewhere()) taken = slots_.pop_shared();
+        return taken;
     }
     if (free_slots_.is_empty()) [[unlikely]] {
         if (!free_slots_.refill(carved_at_once)) return no_unit;

@@ -59,6 +59,15 @@ struct callback_extra {
     }
 };
 
+namespace {
+
+/// A task that waits, but not for a time: a made-up handle may name it.
+bool waits_without_timer(unit_index index, const timed& its) noexcept {
+    return (index & slot_bit) != 0 && its.arming_number() == timed::unnumbered;
+}
+
+}  // namespace
+
 bool worker::is_waiting(unit_index index, state_word value) noexcept {
     return (index & slot_bit) != 0 ? phase_of(value) == task_phase::idle : state_of(value) == timer_state::armed;
 }
@@ -150,6 +159,7 @@ arming worker::begin_arming() {
         if (!free_callbacks_.is_empty() || free_callbacks_.refill(carved_at_once)) index = free_callbacks_.pop();
     } else {
         index = take_callback_elsewhere();
+        if (index == no_unit && tidy_up_elsewhere()) index = take_callback_elsewhere();
     }
     if (index == no_unit) [[unlikely]] {
         refused_.add(1);
@@ -449,9 +459,11 @@ void worker::run_posted(unit_index index) {
 cancel_result worker::cancel(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
     if (which.is_sleep()) {
-        const bool is_ours = slots_.contains(which.index);
-        return is_ours && wake(which.index, which.timer_id(), wake_cause::cancelled) ? cancel_result::cancelled
-                                                                                     : cancel_result::gone;
+        // A wait for something else than time has no handle, whatever somebody makes up.
+        const bool is_timed =
+            slots_.contains(which.index) && slots_.at(which.index).arming_number() != timed::unnumbered;
+        return is_timed && wake(which.index, which.timer_id(), wake_cause::cancelled) ? cancel_result::cancelled
+                                                                                      : cancel_result::gone;
     }
     if (!callbacks_.contains(which.index)) return cancel_result::gone;
     callback& its = callbacks_.at(which.index);
@@ -594,9 +606,15 @@ bool worker::postpone(timer_handle which, wait_limit limit) {
 
 /// The owner alone moves tickets and fires, so all it has to know is that the timer is pending.
 bool worker::postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit) {
-    const state_word value = its.state.load(base::memory_order_acquire);
+    state_word value = its.state.load(base::memory_order_acquire);
     if (life_of(value) != life || !is_waiting(index, value)) return false;
+    if (waits_without_timer(index, its)) return false;
     reserve_places();
+    while ((value & moved_flag) != 0) {
+        // What others have asked for before is overtaken; if the mark is there again later, we are.
+        if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acq_rel)) break;
+        if (life_of(value) != life || !is_waiting(index, value)) return false;
+    }
     if (limit.is_absolute != 0) {
         if (unstamped_count_ != 0) stamp();  // Its own deadline may be among those.
         if (its.has_timer()) {
@@ -618,7 +636,7 @@ bool worker::postpone_here(unit_index index, timed& its, std::uint64_t life, wai
 bool worker::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept {
     state_word value = its.state.load(base::memory_order_acquire);
     for (;;) {
-        if (life_of(value) != life || !is_waiting(index, value)) return false;
+        if (life_of(value) != life || !is_waiting(index, value) || waits_without_timer(index, its)) return false;
         if ((value & locked_flag) != 0) {  // Somebody else is postponing it.
             base::yield_this_thread();
             value = its.state.load(base::memory_order_acquire);
