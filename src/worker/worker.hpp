@@ -218,11 +218,13 @@ class worker final : public clock_listener {
     static void destroy_closure(callback& its, bool has_extra) noexcept;
     void accept(unit_index index, timed& its);
     void place(unit_index index, timed& its, ordinal target) noexcept;
-    void place_new(unit_index index, timed& its, ordinal target) noexcept;
+    void place_sleep(unit_index index, timed& its, ordinal target) noexcept;
     void put_ticket(unit_index index, timed& its, ordinal target) noexcept;
-    void move_to(unit_index index, timed& its, ordinal target) noexcept;
+    void move_ticket(unit_index index, timed& its, ordinal target) noexcept;
+    void move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept;
     void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept;
     void stamp() noexcept;
+    void stamp_at(ordinal now) noexcept;
     void stamp_one(const unstamped& entry, ordinal now) noexcept;
     /// The ticket of this one, if it has one, has nobody behind it any more.
     void leave_wheel(timed& its) noexcept {
@@ -250,7 +252,7 @@ class worker final : public clock_listener {
     [[nodiscard]] unit_index take_slot();
     void free_slot(unit_index index) noexcept;
     void begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise);
-    void limit_wait(unit_index index, std::uint64_t epoch, wait_limit limit) noexcept;
+    void limit_wait(unit_index index, wait_limit limit) noexcept;
     void fire_sleeper(unit_index index, state_word value, ordinal now);
     void end_wait(task_slot& its, wake_cause cause) noexcept;
     void resume(unit_index index, wake_cause cause);
@@ -311,6 +313,7 @@ class worker final : public clock_listener {
     parking parking_;
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<driver> driver_{driver::nobody};
+    base::atomic<bool> is_stamping_{false};
     base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
     base::atomic<bool> is_stopped_{false};
     base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.

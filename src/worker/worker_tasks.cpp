@@ -95,22 +95,24 @@ void worker::begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_b
 }
 
 /// Gives the wait that begins a deadline. Needs reserve_places().
-void worker::limit_wait(unit_index index, std::uint64_t epoch, wait_limit limit) noexcept {
+void worker::limit_wait(unit_index index, wait_limit limit) noexcept {
     task_slot& its = slots_.at(index);
     its.set_number(next_number_++);
     counters_.armed.add();
     counters_.pending.add();
     if (limit.is_absolute != 0) {
-        place_new(index, its, deadline_of(limit));
+        place_sleep(index, its, deadline_of(limit));
     } else {
-        its.set_deadline(end_of_time);
-        stamp_later(index, epoch, limit.count, true);
+        // One look at the clock for this and for what the task has armed before.
+        const ordinal read = to_ordinal(now());
+        stamp_at(read);
+        place_sleep(index, its, to_ordinal(deadline_after(to_time_point(read), std::chrono::nanoseconds{limit.count})));
     }
 }
 
 bool worker::sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) {
     const wake_key key = begin_suspension(frame, promise);
-    limit_wait(key.slot, key.epoch, limit);
+    limit_wait(key.slot, limit);
     return commit_suspension(key);
 }
 
@@ -126,7 +128,7 @@ wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* p
 }
 
 timer_handle worker::limit_suspension(const wake_key& key, wait_limit limit) {
-    limit_wait(key.slot, key.epoch, limit);
+    limit_wait(key.slot, limit);
     return {.life = key.epoch, .index = key.slot, .runtime = identity_};
 }
 

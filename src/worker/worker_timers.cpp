@@ -197,7 +197,8 @@ timer_handle worker::arm(unit_index index, const closure_operations& operations,
             its.set_deadline(end_of_time);
             stamp_later(index, life_of(vacant), limit.count, true);
         } else {
-            place(index, its, deadline_of(limit));
+            its.set_deadline(deadline_of(limit));
+            place(index, its, its.deadline_now());
         }
     } else {
         arm_elsewhere(index, its, limit, with_state(vacant, timer_state::armed));
@@ -244,7 +245,8 @@ timer_handle worker::arm_with_extra(const arming& begun, const arming_details& d
     }
 
     const bool is_here = is_current();
-    const ordinal deadline = is_here ? end_of_time : deadline_of(details.limit);
+    const bool is_relative_here = is_here && details.limit.is_absolute == 0;
+    const ordinal deadline = is_relative_here ? end_of_time : deadline_of(details.limit);
     its.set_deadline(deadline);
     if (is_here) {
         its.set_number(next_number_++);
@@ -263,8 +265,8 @@ timer_handle worker::arm_with_extra(const arming& begun, const arming_details& d
         end_cancelled(index, ending);
     } else if (!is_here) {
         ring_for(deadline, inbox_.push(units_, index));
-    } else if (details.limit.is_absolute != 0) {
-        place(index, its, deadline_of(details.limit));
+    } else if (!is_relative_here) {
+        place(index, its, deadline);
     } else {
         stamp_later(index, made.life, details.limit.count, true);
     }
@@ -286,12 +288,11 @@ void worker::post(const arming& begun, const closure_operations& operations) noe
     }
 }
 
-/// Puts a ticket for it into the wheel, or inherits the one that its predecessor in the record has left there.
-/// Needs room that was reserved.
+/// Puts a ticket for it into the wheel, or inherits the one that its predecessor in the record has left there. Does not
+/// write the deadline: it may be somebody else's. Needs room that was reserved.
 inline void worker::place(unit_index index, timed& its, ordinal target) noexcept {
     const std::uint64_t tick = wheel_.tick_of(target);
     const std::uint32_t left_behind = its.ticket_word();
-    its.set_deadline(target);
     wheel_.count_arm();
     ++wheel_live_;
     if ((left_behind & timed::gone_ticket) == 0 && wheel_.is_met_before(its.place(), tick)) {
@@ -308,17 +309,15 @@ inline void worker::place(unit_index index, timed& its, ordinal target) noexcept
     its.set_ticket(stamp, wheel_.place_of(tick));
 }
 
-void worker::place_new(unit_index index, timed& its, ordinal target) noexcept {
+void worker::place_sleep(unit_index index, timed& its, ordinal target) noexcept {
+    its.set_deadline(target);
     place(index, its, target);
 }
 
-/// Gives a timer that is in the wheel another deadline. Needs room that was reserved.
-void worker::move_to(unit_index index, timed& its, ordinal target) noexcept {
+/// Makes sure that the ticket of a timer is met by `target`. Needs room that was reserved.
+void worker::move_ticket(unit_index index, timed& its, ordinal target) noexcept {
     const std::uint64_t tick = wheel_.tick_of(target);
-    if (wheel_.is_met_before(its.place(), tick)) {
-        its.set_deadline(target);  // The ticket will find out and move on.
-        return;
-    }
+    if (wheel_.is_met_before(its.place(), tick)) return;  // The ticket will find out and move on.
     const std::uint16_t stamp = its.next_stamp();
     if (is_firing_ && its.arming_number() < number_limit_ && tick <= wheel_.current_tick()) {
         wheel_.put_near({target, its.arming_number(), index, stamp});  // In time for this very turn.
@@ -326,11 +325,20 @@ void worker::move_to(unit_index index, timed& its, ordinal target) noexcept {
         wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
     }
     its.set_ticket(stamp, wheel_.place_of(tick));
-    its.set_deadline(target);
     wheel_.limit_stale(units_);
 }
 
-/// Another thread has armed it, or given it an earlier deadline.
+/// The owner gives a timer another deadline. `value` is what its word said. Needs room that was reserved.
+void worker::move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept {
+    // In an inbox: the drain looks at whatever the deadline is then. Otherwise the ticket is not later than the deadline
+    // in force; if that grows, there is nothing to do but to write it down.
+    const bool is_later = target >= its.deadline_now();
+    its.set_deadline(target);
+    if ((value & linked_flag) == 0 && !is_later) move_ticket(index, its, target);
+}
+
+/// Another thread has armed it, or given it an earlier deadline. The owner does not write that deadline: the other may be
+/// writing the next one.
 void worker::accept(unit_index index, timed& its) {
     // Before the deadline is read, so that a later change is not taken for this one. Acquire: pairs with the release
     // of whoever wrote it.
@@ -343,7 +351,7 @@ void worker::accept(unit_index index, timed& its) {
             cancel({.life = life_of(value), .index = index, .runtime = identity_});
         }
     } else if (its.has_timer()) {
-        move_to(index, its, its.deadline_now());
+        move_ticket(index, its, its.deadline_now());
     }
 }
 
@@ -355,25 +363,31 @@ void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t dela
 /// One look at the clock for all that was armed by a delay since the last one: never early, because the delay counts
 /// from now, and late by less than what the user's code did in between.
 void worker::stamp() noexcept {
-    const ordinal read = to_ordinal(now());
+    stamp_at(to_ordinal(now()));
+}
+
+/// These deadlines are written some time after they were asked for, and another thread may have been told of the timer
+/// meanwhile, and postpone it: it must not be overwritten. Either we see its lock, or it sees that we are at it, and
+/// waits; so both announce themselves before they look, in the one order of all seq_cst steps.
+void worker::stamp_at(ordinal now) noexcept {
+    if (unstamped_count_ == 0) return;
+    is_stamping_.store(true, base::memory_order_seq_cst);
     const std::size_t count = std::exchange(unstamped_count_, 0);
-    for (std::size_t position = 0; position < count; ++position) stamp_one(unstamped_[position], read);
+    for (std::size_t position = 0; position < count; ++position) stamp_one(unstamped_[position], now);
+    is_stamping_.store(false, base::memory_order_release);  // Pairs with the acquire of whoever waits.
 }
 
 void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
     timed& its = units_.at(entry.index);
-    const state_word value = its.state.load(base::memory_order_acquire);
-    if (life_of(value) != entry.life) return;  // Cancelled, and perhaps used again.
+    const state_word value = its.state.load(base::memory_order_seq_cst);
+    if (life_of(value) != entry.life || !is_waiting(entry.index, value)) return;  // Cancelled, perhaps used again.
+    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;          // Somebody else has the last word.
+    const ordinal target = is_overtaken ? its.deadline_now() : after(now, entry.delay_ns);
     if (entry.is_new) {
-        const bool is_waiting_still = (entry.index & slot_bit) != 0 ? phase_of(value) == task_phase::idle ||
-                                                                          phase_of(value) == task_phase::suspending
-                                                                    : state_of(value) == timer_state::armed;
-        if (!is_waiting_still) return;
-        // Whoever has postponed it from elsewhere has the last word.
-        place(entry.index, its,
-              (value & (moved_flag | locked_flag)) != 0 ? its.deadline_now() : after(now, entry.delay_ns));
-    } else if (is_waiting(entry.index, value) && its.has_timer() && (value & (moved_flag | locked_flag)) == 0) {
-        move_to(entry.index, its, after(now, entry.delay_ns));
+        if (!is_overtaken) its.set_deadline(target);
+        place(entry.index, its, target);
+    } else if (!is_overtaken && its.has_timer()) {
+        move_to(entry.index, its, value, target);
     }
 }
 
@@ -618,7 +632,7 @@ bool worker::postpone_here(unit_index index, timed& its, std::uint64_t life, wai
     if (limit.is_absolute != 0) {
         if (unstamped_count_ != 0) stamp();  // Its own deadline may be among those.
         if (its.has_timer()) {
-            move_to(index, its, deadline_of(limit));
+            move_to(index, its, value, deadline_of(limit));
         } else {
             its.set_deadline(deadline_of(limit));  // Still in the inbox.
         }
@@ -640,11 +654,13 @@ bool worker::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t
         if ((value & locked_flag) != 0) {  // Somebody else is postponing it.
             base::yield_this_thread();
             value = its.state.load(base::memory_order_acquire);
-        } else if (its.state.compare_exchange_weak(value, value | locked_flag, base::memory_order_acq_rel)) {
+        } else if (its.state.compare_exchange_weak(value, value | locked_flag, base::memory_order_seq_cst)) {
             break;
         }
     }
 
+    // See stamp_at().
+    while (is_stamping_.load(base::memory_order_seq_cst)) base::yield_this_thread();
     const bool is_earlier = target < its.deadline_now();
     its.set_deadline(target);
     value = its.state.load(base::memory_order_acquire);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* mutants: M_STORE_UNLOCKED M_NO_MOVED M_FIRES_LOCKED M_PUSHES_LINKED M_DRAIN_FREES_LOCKED M_RUN_FREES_LINKED */
 /* mutants: M_CANCELLER_FREES M_SAME_LIFE M_UNLOCK_SILENT M_LAST_RUN_IGNORED M_LOOKS_THEN_STORES */
-/* mutants: M_ACCEPT_WRITES_BACK M_STAMPS_BLINDLY M_STAMP_YIELDS_TO_MOVED */
+/* mutants: M_ACCEPT_WRITES_BACK M_STAMP_UNANNOUNCED M_STAMP_LOOKS_FIRST M_POSTPONE_KEEPS_MOVED M_DRAIN_WANTS_MOVED */
 
-/* The word of a callback's record, its deadline and its ticket: word.hpp, worker_timers.cpp, fire_one() and obey_one() in
- * worker.cpp. One record, used again for a second timer; its owner; and others who cancel and postpone it.
+/* The word of a callback's record, its deadline and its ticket: state_word.hpp, worker_timers.cpp, fire_one() and
+ * obey_one() in worker.cpp. One record, used again for a second timer; its owner; and others who cancel and postpone it.
  *
  * Time may pass at any step. Nothing fires before the deadline in force, which is the one that was asked for last; at
  * rest the ticket is not later than that; a closure ends once; a record is not used again while it is linked or locked,
  * and at the end it is free.
  *
  * Who writes the deadline of an armed record: others under `locked`, by an exchange, so that they learn what they have
- * replaced; the owner at any time, because only the owner gives the record back. A delay that the owner will stamp when
- * the user's code returns is marked by UNSTAMPED and stamped by a compare-and-swap, so that whoever has postponed it in
- * between keeps the last word.
+ * replaced; the owner at any time, because only the owner gives the record back. Except that a delay is stamped when the
+ * user's code returns, some time after it was asked for: whoever has postponed the timer in between keeps the last word.
+ * So a stamp announces itself and then looks for a lock or a mark; the others lock and then look for a stamp.
  *
  * M_STORE_UNLOCKED         the deadline is stored without a lock
  * M_NO_MOVED               the owner is not told that the deadline has changed
@@ -27,13 +27,15 @@
  * M_LAST_RUN_IGNORED       a periodic timer goes on although it was cancelled during its run
  * M_LOOKS_THEN_STORES      a postponer compares with a deadline that it reads before it stores its own
  * M_ACCEPT_WRITES_BACK     the drain stores the deadline that it has read
- * M_STAMPS_BLINDLY         a stamp looks at the word and then stores
- * M_STAMP_YIELDS_TO_MOVED  a stamp gives way to any change by others, also to one from before the owner's postponement
+ * M_STAMP_UNANNOUNCED      others do not know that deadlines are being stamped
+ * M_STAMP_LOOKS_FIRST      a stamp looks at the word before it announces itself
+ * M_POSTPONE_KEEPS_MOVED   the owner's postponement leaves the mark of an older one by others, and the stamp gives way
+ * M_DRAIN_WANTS_MOVED      the drain does not look at the deadline of a record that is not marked any more
  */
 
 #define LAST_TICK 4
 #define NOWHERE 14
-#define UNSTAMPED 15
+#define FAR_AWAY 13
 
 #define VACANT 0
 #define ARMED 1
@@ -62,6 +64,7 @@ byte ticket = NOWHERE;       /* What the one valid ticket was placed for. */
 bool is_numbered = false;    /* The owner has accepted it. */
 bool is_pushed = false;      /* Its link is in use by the inbox. */
 bool is_free = true;
+bool is_stamping = false;
 byte now = 0;
 byte others = 0;             /* How many other threads are not through. */
 
@@ -245,6 +248,7 @@ proctype postponer(byte life; byte target) {
        :: else -> skip
        fi
     od;
+    (!is_stamping);
 #ifdef M_LOOKS_THEN_STORES
     before = deadline;
 #endif
@@ -270,7 +274,19 @@ proctype postponer(byte life; byte target) {
        n = n | (is_pending(v) -> MOVED : 0);
 #endif
        n = n | (pushes -> LINKED : 0);
-       swap(v, n);
+       atomic {
+           if
+           :: word == v ->
+              word = n;
+              won = true;
+              /* What the owner has asked for meanwhile and not written yet gives way to this. */
+              if
+              :: is_pending(v) && deadline == target -> in_force = target
+              :: else -> skip
+              fi
+           :: else -> v = word; won = false
+           fi
+       };
        if
        :: won && pushes -> push(); break
        :: won && !pushes -> break
@@ -296,7 +312,12 @@ inline obey() {
     is_pushed = false;
     atomic { word = word & ~LINKED; v = word };
     if
+#ifdef M_DRAIN_WANTS_MOVED
+    :: state_of(v) == ARMED && is_numbered && !(v & MOVED) -> skip
+    :: state_of(v) == ARMED && (!is_numbered || (v & MOVED)) ->
+#else
     :: state_of(v) == ARMED ->
+#endif
        word = word & ~MOVED;
        d = deadline;
        if
@@ -316,77 +337,84 @@ inline obey() {
     fi
 }
 
-/* The user's code has returned: what it has armed or postponed by a delay gets its deadline. */
-inline stamp(life, when, is_new) {
-    v = word;
+/* The owner writes another deadline; v: what the word said. In the inbox: the drain will look at the deadline. */
+inline move_to(when) {
+    d = deadline;
+    deadline = when;
     if
-    :: life_of(v) == life && state_of(v) == ARMED ->
-#ifdef M_STAMPS_BLINDLY
-       if
-       :: v & (MOVED | LOCKED) -> skip
-       :: else -> deadline = when
-       fi;
-#else
-#ifdef M_STAMP_YIELDS_TO_MOVED
-       atomic {
-           if
-           :: word & (MOVED | LOCKED) -> skip
-           :: else -> deadline = when
-           fi
-       };
-#else
-       atomic {
-           if
-           :: deadline == UNSTAMPED -> deadline = when
-           :: else -> skip
-           fi
-       };
-#endif
-#endif
-       d = deadline;
-       if
-       :: is_new -> ticket = d
-       :: else -> move_ticket(d)
-       fi
+    :: !(v & LINKED) && when < d -> move_ticket(when)
     :: else -> skip
     fi
 }
 
-inline arm_here(when, is_stamped) {
+/* The user's code has returned: what it has armed or postponed by a delay gets its deadline. */
+inline stamp(when, is_new) {
+#ifdef M_STAMP_LOOKS_FIRST
+    v = word;
+#endif
+#ifndef M_STAMP_UNANNOUNCED
+    is_stamping = true;
+#endif
+#ifndef M_STAMP_LOOKS_FIRST
+    v = word;
+#endif
+    if
+    :: life_of(v) == life && state_of(v) == ARMED ->
+       if
+       :: is_new && !(v & (MOVED | LOCKED)) -> deadline = when; ticket = when
+       :: is_new && (v & (MOVED | LOCKED)) -> ticket = deadline
+       :: !is_new && !(v & (MOVED | LOCKED)) -> move_to(when)
+       :: else -> skip
+       fi
+    :: else -> skip
+    fi;
+    is_stamping = false
+}
+
+inline arm_here(when) {
     take_record(when);
     is_numbered = true;
     life = life_of(word);
-    deadline = (is_stamped -> UNSTAMPED : when);
+    deadline = (by_delay -> FAR_AWAY : when);
     word = with_state(word, ARMED);
     if
-    :: is_stamped -> stamp(life, when, true)
+    :: by_delay -> stamp(when, true)
     :: else -> ticket = when
     fi
 }
 
-inline postpone_here(when, is_stamped) {
-    v = word;
-    life = life_of(v);
+/* From here on the owner's deadline is in force, unless the timer has ended. */
+inline ask_for(when) {
     if
-    :: state_of(v) == ARMED && (is_numbered || !is_stamped) ->
-       /* What comes to be in force is what is asked for, unless the record has ended meanwhile. */
-       atomic {
-           if
-           :: life_of(word) == life && state_of(word) == ARMED -> in_force = when
-           :: else -> skip
-           fi;
-#if defined(M_STAMPS_BLINDLY) || defined(M_STAMP_YIELDS_TO_MOVED)
-           deadline = (is_stamped -> deadline : when)
-#else
-           deadline = (is_stamped -> UNSTAMPED : when)
+    :: life_of(word) == life && state_of(word) == ARMED -> in_force = when
+    :: else -> skip
+    fi
+}
+
+/* A delay is asked for at the look at the word that finds no mark by others: a mark that is there later is newer. */
+inline postpone_here(when) {
+    atomic {
+        v = word;
+        life = life_of(v);
+#ifndef M_POSTPONE_KEEPS_MOVED
+        v = v & ~MOVED;
+        word = v;
 #endif
-       };
+        if
+        :: by_delay && is_numbered -> ask_for(when)
+        :: else -> skip
+        fi
+    };
+    if
+    :: state_of(v) != ARMED -> skip
+    :: state_of(v) == ARMED && by_delay && is_numbered -> stamp(when, false)
+    :: state_of(v) == ARMED && !(by_delay && is_numbered) ->
+       d = deadline;
+       atomic { ask_for(when); deadline = when };
        if
-       :: is_stamped -> stamp(life, when, false)
-       :: !is_stamped && is_numbered -> move_ticket(when)
+       :: is_numbered && !(v & LINKED) && when < d -> move_ticket(when)
        :: else -> skip
        fi
-    :: else -> skip
     fi
 }
 
@@ -476,24 +504,16 @@ inline fire() {
 
 #define is_at_rest (others == 0 && !is_pushed)
 
-proctype owner(bool cancels; byte postpones_to; bool is_stamped) {
+proctype owner(bool cancels; byte postpones_to; bool by_delay) {
     short v, n;
     byte d, life;
     bool won, is_held, is_over;
     do
     :: is_pushed -> obey()
     :: ticket <= now -> fire()
-    :: is_free && begun < lives && begun >= first_here -> arm_here(LAST_TICK - 1, is_stamped)
+    :: is_free && begun < lives && begun >= first_here -> arm_here(LAST_TICK - 1)
     :: cancels && state_of(word) == ARMED -> cancels = false; life = life_of(word); cancel(life, true)
-    :: postpones_to != NOWHERE && state_of(word) == ARMED ->
-       life = postpones_to;
-       postpones_to = NOWHERE;
-       d = life;
-       if
-       :: d == 1 -> postpone_here(1, is_stamped)
-       :: d == 2 -> postpone_here(2, is_stamped)
-       :: else -> postpone_here(LAST_TICK, is_stamped)
-       fi
+    :: postpones_to != NOWHERE && state_of(word) == ARMED -> postpone_here(postpones_to); postpones_to = NOWHERE
     :: atomic {
            is_at_rest && ticket > now && begun == lives ->
            assert(state_of(word) != ARMED || (ticket <= in_force && deadline == in_force));
