@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// The example of the README, as it stands there.
+// The bare wheel, in a loop that has nothing else to do.
 
 #include <chime/wheel.hpp>
 

@@ -13,6 +13,9 @@ class CHIME_API clock_listener {
     /// Time has moved: look again. Any thread; does not block.
     virtual void time_moved() noexcept = 0;
 
+    /// It was idle, and somebody has given it something to do since. Any thread.
+    [[nodiscard]] virtual bool was_woken() const noexcept = 0;
+
  protected:
     clock_listener() = default;
     clock_listener(const clock_listener&) = default;

@@ -62,8 +62,11 @@ class pool_job_result : public pool_job_base {
  public:
     Result take() {
         if (failure_) std::rethrow_exception(failure_);
-        if (!value_) refuse(errc::cancelled, "chime::cpu_pool: the job was dropped before it was run");
-        return std::move(*value_);
+        if (!value_)
+            refuse(errc::cancelled, "chime::cpu_pool: the job was dropped before it was run, or awaited before");
+        Result result = std::move(*value_);
+        value_.reset();
+        return result;
     }
 
  protected:

@@ -19,7 +19,8 @@ inline namespace v0 {
 ///
 /// A zero or negative delay still yields once, so a loop of sleeps cannot starve its loop.
 ///
-///     if (co_await chime::sleep_for(5ms, token) == chime::wake_reason::cancelled) co_return;
+///     const auto why = co_await chime::sleep_for(5ms, token);
+///     if (why == chime::wake_reason::cancelled) co_return;
 ///
 /// Any task. No allocation. Awaiting throws std::system_error: errc::not_in_a_task; with `throw_on_cancel` also
 /// errc::cancelled. NaN is refused with std::system_error (std::errc::invalid_argument).

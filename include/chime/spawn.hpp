@@ -88,6 +88,9 @@ class join_state final : public task_control {
     static void operator delete(void* memory, std::size_t bytes) noexcept { give_frame(memory, bytes); }
 
     T take() {
+        if (std::exchange(is_taken, true)) {
+            refuse(errc::empty_task, "chime::join_handle: the result was taken before; await a handle once");
+        }
         if (failure) std::rethrow_exception(failure);
         if (!value) refuse(errc::cancelled, "chime::join_handle: the task was destroyed before it came to its end");
         if constexpr (std::is_reference_v<T>) {
@@ -99,24 +102,11 @@ class join_state final : public task_control {
 
     std::optional<kept> value;
     std::exception_ptr failure;
-};
-
-/// However the task ends, also if it is destroyed: whoever joins it is told.
-template <class T>
-struct join_notice {
-    explicit join_notice(join_state<T>& state) noexcept : told(state) { told.add_reference(); }
-    join_notice(const join_notice&) = delete;
-    join_notice& operator=(const join_notice&) = delete;
-    ~join_notice() {
-        told.ended.complete();
-        told.drop_reference();
-    }
-    join_state<T>& told;
+    bool is_taken = false;
 };
 
 template <class T>
 task<> run_joined(task<T> body, join_state<T>& state) {
-    const join_notice<T> notice(state);
     try {
         if constexpr (std::is_void_v<T>) {
             co_await std::move(body);
@@ -135,7 +125,8 @@ task<> run_joined(task<T> body, join_state<T>& state) {
 }  // namespace detail
 
 /// A task that was spawned. `co_await` it, once, for its result or exception; cancel it; or drop it, and it runs on its
-/// own. Move-only. May outlive the context. One thread at a time, except cancel().
+/// own. An exception that nobody asked for by then is lost with the handle, one that comes later goes out of run().
+/// Move-only. May outlive the context. One thread at a time, except cancel().
 template <class T>
 class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached for that")]] join_handle {
  public:
@@ -194,6 +185,13 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
         detail::completion_awaiter wait_;
     };
 
+    /// The result of a task that is_done(), or its exception; for code that is not a task. Throws std::system_error:
+    /// errc::empty_task if it is not done, or was asked before; errc::cancelled if it was destroyed with its context.
+    T take() {
+        if (!is_done()) detail::refuse(errc::empty_task, "chime::join_handle: the task has not come to its end yet");
+        return state_->take();
+    }
+
     /// Waits for the end of the task, from any task of any context. Gives its result, or throws what it has thrown;
     /// std::system_error: errc::cancelled if it was destroyed with its context, errc::empty_task for an empty handle.
     [[nodiscard]] awaiter operator co_await() const {
@@ -224,6 +222,7 @@ auto spawn(io_context& context, Awaitable&& awaitable,
     join_handle<result> joined(new detail::join_state<result>);
     detail::join_state<result>& state = *joined.state_;
     task<> driver = detail::run_joined<result>(std::move(body), state);
+    state.where = detail::pack(where);
     state.add_reference();  // For the slot.
     try {
         detail::spawn_task(detail::context_access::worker_of(context), std::move(driver), &state, detail::pack(where));
@@ -232,6 +231,25 @@ auto spawn(io_context& context, Awaitable&& awaitable,
         throw;
     }
     return joined;
+}
+
+/// Runs a context on this thread until a task, or anything that can be awaited, has come to its end; gives its result.
+/// Whatever else there is to do on the context meanwhile is done, too.
+///
+///     const int n = chime::block_on(ctx, answer());
+///
+/// Throws what the task throws, what callbacks throw, and like spawn() and io_context::run(); std::system_error:
+/// errc::stopped if the context was stopped before the task has ended.
+template <class Awaitable>
+auto block_on(io_context& context, Awaitable&& awaitable,
+              const std::source_location& where = std::source_location::current()) {
+    auto joined = spawn(context, std::forward<Awaitable>(awaitable), where);
+    while (!joined.is_done()) {
+        if (context.run_one() == 0 && !joined.is_done()) {
+            detail::refuse(errc::stopped, "chime::block_on: the context was stopped before the task has ended");
+        }
+    }
+    return joined.take();
 }
 
 /// Starts a task, or anything that can be awaited, that nobody will join. An exception of it goes out of run(). One frame

@@ -127,6 +127,8 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] task {
         task& awaited_;
     };
 
+    awaiter operator co_await()& = delete;  // A task is awaited once: co_await std::move(t).
+
     /// Runs the task to its end; gives what it returns, throws what it throws.
     /// Throws std::system_error: errc::empty_task.
     [[nodiscard]] awaiter operator co_await()&& {

@@ -25,14 +25,20 @@ inline namespace v0 {
 ///         door_.open_with(cell_.prepare(frame, 5s));  // Whoever opens the door cancels the handle.
 ///         return cell_.commit();
 ///     }
-///     bool await_resume() { return cell_.reason() == wake_reason::cancelled; }  // It was opened in time.
+///     bool await_resume() { return cell_.reason() == wake_reason::cancelled && door_.is_open(); }
+///
+/// The reason is `cancelled` also when the task is cancelled or everything stops, so ask the door too.
 ///
 /// One task at a time, the one that waits. Preparing again cancels what was prepared before; so does destroying it.
 class timer_cell {
  public:
-    explicit timer_cell(timers& home) noexcept : home_(&home) {}
-    timer_cell(const timer_cell&) = delete;
-    timer_cell& operator=(const timer_cell&) = delete;
+    /// For tasks of whatever context it is used in.
+    timer_cell() noexcept = default;
+    /// For tasks of one context alone.
+    CHIME_API explicit timer_cell(timers& home) noexcept;
+    /// May be moved between waits; in one, the wait is cancelled.
+    CHIME_API timer_cell(timer_cell&& other) noexcept;
+    timer_cell& operator=(timer_cell&&) = delete;
     ~timer_cell() { reset(); }
 
     /// Begins a wait of the task that `frame` belongs to, for `delay` from now.
@@ -88,7 +94,7 @@ class timer_cell {
 
     enum class stage : std::uint8_t { idle, prepared, committed };
 
-    timers* home_;
+    detail::worker* home_ = nullptr;
     detail::wake_key key_;
     timer_handle handle_;
     std::uint64_t generation_ = 0;

@@ -29,8 +29,9 @@ class timers;
 class [[nodiscard("await it to know that nothing runs any more")]] cancel_and_join_awaitable {
  public:
     cancel_and_join_awaitable(detail::worker & home, timer_handle which) noexcept : home_(home), which_(which) {}
-    cancel_and_join_awaitable(const cancel_and_join_awaitable&) = delete;
-    cancel_and_join_awaitable& operator=(const cancel_and_join_awaitable&) = delete;
+    /// May be moved until it is awaited.
+    CHIME_API cancel_and_join_awaitable(cancel_and_join_awaitable && other) noexcept;
+    cancel_and_join_awaitable& operator=(cancel_and_join_awaitable&&) = delete;
     CHIME_API ~cancel_and_join_awaitable();
 
     [[nodiscard]] CHIME_API bool await_ready();
@@ -70,6 +71,7 @@ class timers {
     timers& operator=(const timers&) = delete;
 
     /// Calls `function` once, `delay` from now or a little later. If `token` is cancelled before, it is not called.
+    /// Armed from inside a callback or a task of this context, the delay counts from when that returns or waits.
     ///
     ///     ctx.timers().after(30s, [&] { session.close(); });
     ///

@@ -184,6 +184,10 @@ void io_context::restart() noexcept {
     state_->is_stopped.store(false, base::memory_order_release);
 }
 
+bool io_context::is_out_of_work() const noexcept {
+    return state_->worker.is_out_of_work();
+}
+
 io_context::work_guard::work_guard(io_context& guarded) noexcept : guarded_(&guarded) {
     guarded_->home_->add_work();
 }

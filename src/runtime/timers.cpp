@@ -36,16 +36,21 @@ void post(worker& home, const arming& begun, const closure_operations& operation
     home.post(begun, operations);
 }
 
+void refuse_empty_function(const char* call) {
+    throw std::system_error(make_error_code(errc::empty_function),
+                            std::string(call) +
+                                ": there is nothing to call; pass a function that is not empty or null");
+}
+
 void refuse_arming(worker& home, const char* call) {
     if (home.is_stopped()) {
         throw std::system_error(make_error_code(errc::stopped),
                                 std::string(call) + ": the timers were stopped, for good");
     }
-    throw std::system_error(
-        make_error_code(errc::too_many_timers),
-        std::string(call) + ": " + std::to_string(home.stats().pending) +
-            " timers are pending, which is about all that this context may hold; cancel some or raise "
-            "max_timers in its configuration");
+    throw std::system_error(make_error_code(errc::too_many_timers),
+                            std::string(call) + ": the context holds as many timers as it may (" +
+                                std::to_string(home.stats().pending) +
+                                " are pending); cancel some, or raise max_timers in its configuration");
 }
 
 }  // namespace detail
@@ -88,15 +93,25 @@ bool cancel_and_join_awaitable::await_ready() {
     return !is_subscribed_;
 }
 
+cancel_and_join_awaitable::cancel_and_join_awaitable(cancel_and_join_awaitable&& other) noexcept
+    : home_(other.home_), which_(other.which_) {}
+
 cancel_and_join_awaitable::~cancel_and_join_awaitable() {
     if (is_subscribed_) home_.unsubscribe(ended_);
 }
 
 // --- Cells.
 
+timer_cell::timer_cell(timers& home) noexcept : home_(home.home_) {}
+
+timer_cell::timer_cell(timer_cell&& other) noexcept
+    : home_(other.home_), generation_(other.generation_), interval_(other.interval_), deadline_(other.deadline_) {
+    other.reset();
+}
+
 timer_handle timer_cell::begin(std::coroutine_handle<> frame, detail::promise_base* promise, detail::wait_limit limit) {
     reset();
-    key_ = detail::begin_suspension(home_->home_, frame, promise);
+    key_ = detail::begin_suspension(home_, frame, promise);
     handle_ = detail::limit_suspension(key_, limit);
     if (limit.is_absolute != 0) deadline_ = time_point{duration{limit.count}};
     stage_ = stage::prepared;
@@ -116,12 +131,12 @@ wake_reason timer_cell::reason() noexcept {
 
 void timer_cell::reset() noexcept {
     if (stage_ == stage::prepared) detail::abandon_suspension(key_);
-    if (stage_ == stage::committed) home_->cancel(handle_);
+    if (stage_ == stage::committed) key_.home->cancel(handle_);
     stage_ = stage::idle;
 }
 
 time_point timer_cell::next_deadline() const noexcept {
-    const time_point now = home_->now();
+    const time_point now = home_ != nullptr ? home_->now() : this_task::now();
     if (generation_ == 0) return deadline_after(now, interval_);
     const time_point next = deadline_after(deadline_, interval_);
     if (next > now) return next;

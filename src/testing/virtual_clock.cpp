@@ -53,7 +53,7 @@ struct virtual_clock::state {
         time_point first = never;
         for (const follower& each : followers) {
             if (!each.is_running) continue;
-            if (!each.is_idle || !each.may_jump) return never;
+            if (!each.is_idle || !each.may_jump || each.listener->was_woken()) return never;
             first = std::min(first, each.deadline);
         }
         return first;

@@ -128,8 +128,9 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const std::uint64_t obeyed_before = counters_.commands.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_work);
-    if (is_wanted_.load(base::memory_order_relaxed)) [[unlikely]] {
+    if (is_wanted_.load(base::memory_order_relaxed) || is_short_.load(base::memory_order_relaxed)) [[unlikely]] {
         is_wanted_.store(false, base::memory_order_relaxed);
+        is_short_.store(false, base::memory_order_relaxed);
         share_all();
     }
     if (is_stopped_.load(base::memory_order_relaxed) && !is_swept_) [[unlikely]]
@@ -170,9 +171,8 @@ void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& i
     const ordinal until = std::min(wake_at, to_ordinal(limit));
     parked_work_.store(local_work(), base::memory_order_relaxed);  // Published with the next line.
     parking_.publish(until);
-    const bool is_needed = !inbox_.is_empty() || is_out_of_work() || is_stopped.load(base::memory_order_seq_cst) ||
-                           (is_stopped_.load(base::memory_order_seq_cst) && !is_swept_) ||
-                           is_wanted_.load(base::memory_order_seq_cst);
+    const bool is_needed =
+        !inbox_.is_empty() || is_out_of_work() || is_stopped.load(base::memory_order_seq_cst) || has_orders();
     if (is_needed) {
         parking_.withdraw();
         return;
@@ -190,6 +190,12 @@ void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& i
     parking_.withdraw();
 }
 
+/// What other threads ask for without a command. Seq_cst: looked at after publishing, and asked for before the look at
+/// what is published.
+bool worker::has_orders() const noexcept {
+    return (is_stopped_.load(base::memory_order_seq_cst) && !is_swept_) || is_wanted_.load(base::memory_order_seq_cst);
+}
+
 int worker::descriptor() {
     return parking_.descriptor();
 }
@@ -205,7 +211,8 @@ void worker::hand_over_to_descriptor(ordinal wake_at, bool is_busy) noexcept {
     parked_work_.store(local_work(), base::memory_order_relaxed);
     parking_.publish(wake_at);
     // Under another clock than the system's, no descriptor can tell when the time has come; see poll_fd().
-    parking_.set_descriptor(clock_ == nullptr ? to_time_point(wake_at) : never, is_busy || !inbox_.is_empty());
+    parking_.set_descriptor(clock_ == nullptr ? to_time_point(wake_at) : never,
+                            is_busy || !inbox_.is_empty() || has_orders());
 }
 
 bool worker::wake_up() noexcept {
@@ -274,7 +281,8 @@ void worker::obey_one(unit_index index) {
         switch (phase_of(value)) {
         case task_phase::scheduled: ready_.push(units_, index); break;
         case task_phase::idle:
-            if ((value & moved_flag) != 0) accept(index, its);
+            // Whether it was moved or not: the owner may have overtaken that, and left the ticket to us.
+            if (its.arming_number() != timed::unnumbered) accept(index, its);
             break;
         case task_phase::vacant:
             if ((value & locked_flag) == 0) free_slot(index);

@@ -155,6 +155,7 @@ class worker final : public clock_listener {
 
     bool wake_up() noexcept;
     void time_moved() noexcept override { wake_up(); }
+    [[nodiscard]] bool was_woken() const noexcept override { return !parking_.is_parked(); }
 
     [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
     [[nodiscard]] bool is_current() const noexcept { return current == this; }
@@ -200,6 +201,7 @@ class worker final : public clock_listener {
     [[nodiscard]] ordinal next_deadline() const noexcept;
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
     void share_all() noexcept;
+    [[nodiscard]] bool has_orders() const noexcept;
     [[nodiscard]] bool tidy_up_elsewhere();
 
     // worker_timers.cpp
@@ -314,6 +316,7 @@ class worker final : public clock_listener {
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<driver> driver_{driver::nobody};
     base::atomic<bool> is_stamping_{false};
+    base::atomic<bool> is_short_{false};   ///< Another thread has made new units for want of free ones.
     base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
     base::atomic<bool> is_stopped_{false};
     base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.

@@ -2,6 +2,7 @@
 #include "worker/worker.hpp"
 
 #include <chime/detail/arming.hpp>
+#include <chime/detail/task_control.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -156,7 +157,8 @@ void worker::dump_pending(std::ostream& out) const {
             out << "sleeps, ";
             print_deadline(out, its.deadline_now(), at);
         }
-        print_where(out, "spawned", its.where());
+        const task_control* const control = is_current() || !is_driven() ? its.control() : nullptr;
+        print_where(out, "spawned", control != nullptr ? control->where : its.where());
         out << '\n';
     }
 }

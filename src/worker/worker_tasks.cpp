@@ -37,7 +37,10 @@ void worker::refuse_wait() {
 unit_index worker::take_slot() {
     if (!is_current()) {
         unit_index taken = slots_.pop_shared();
-        if (taken == no_unit) taken = slots_.carve(1);
+        if (taken == no_unit) {
+            is_short_.store(true, base::memory_order_relaxed);  // The owner may have plenty; see its next turn.
+            taken = slots_.carve(1);
+        }
         if (taken == no_unit && tidy_up_elsewhere()) taken = slots_.pop_shared();
         return taken;
     }
@@ -345,14 +348,15 @@ void worker::resume(unit_index index, wake_cause cause) {
 /// The task is through: its frame goes, its slot is free.
 void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexcept {
     task_slot& its = slots_.at(index);
-    if (task_control* const control = its.control()) {
-        its.forget_control();
-        control->moved_to(nullptr, no_unit);
-        control->drop_reference();
-    }
     if (frame) {
         const user_code destructors(*this);
         frame.destroy();
+    }
+    if (task_control* const control = its.control()) {
+        its.forget_control();
+        control->moved_to(nullptr, no_unit);
+        control->ended.complete();
+        control->drop_reference();
     }
     counters_.tasks.subtract();
     state_word value = its.state.load(base::memory_order_relaxed);

@@ -87,6 +87,7 @@ void worker::count_end(bool has_fired) noexcept {
 unit_index worker::take_callback_elsewhere() {
     unit_index taken = callbacks_.pop_shared();
     if (taken == no_unit) [[unlikely]] {
+        is_short_.store(true, base::memory_order_relaxed);  // The owner may have plenty; see its next turn.
         taken = callbacks_.carve(carved_at_once);
         if (taken == no_unit) return no_unit;
         const unit_index rest = callbacks_.at(taken).link.load(base::memory_order_relaxed);
@@ -661,8 +662,8 @@ bool worker::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t
 
     // See stamp_at().
     while (is_stamping_.load(base::memory_order_seq_cst)) base::yield_this_thread();
-    const bool is_earlier = target < its.deadline_now();
-    its.set_deadline(target);
+    // In one step: the owner may postpone it at the same time, and move the ticket to where it wants it.
+    const bool is_earlier = target < its.deadline.exchange(target, base::memory_order_acq_rel);
     value = its.state.load(base::memory_order_acquire);
     for (;;) {
         const bool is_pending = life_of(value) == life && is_waiting(index, value);
@@ -670,9 +671,13 @@ bool worker::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t
         const bool needs_owner = (is_pending && is_earlier) || is_vacant;
         const bool pushes = needs_owner && (value & linked_flag) == 0;
         const state_word unlocked = (value & ~locked_flag) | (is_pending ? moved_flag : 0) | (pushes ? linked_flag : 0);
-        if (!its.state.compare_exchange_weak(value, unlocked, base::memory_order_acq_rel)) continue;
+        if (!its.state.compare_exchange_weak(value, unlocked, base::memory_order_seq_cst)) continue;
         if (pushes) {
-            ring_for(is_pending ? target : end_of_time, inbox_.push(units_, index));
+            const std::uint32_t undrained = inbox_.push(units_, index);
+            // Whoever has seen our mark and counted on our push has woken the owner in vain: it is on us to do it again.
+            const bool is_overtaken =
+                its.state.load(base::memory_order_seq_cst) != unlocked || its.deadline_now() != target;
+            ring_for(is_overtaken ? 0 : is_pending ? target : end_of_time, undrained);
         } else if (needs_owner && is_pending) {
             ring_for(target, 0);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chime/detail/export.hpp>
 #include <chime/detail/frame_memory.hpp>
 #include <chime/error.hpp>
 
@@ -99,9 +100,13 @@ template <class Function>
     }
 }
 
+/// Throws std::system_error: errc::empty_function.
+[[noreturn]] CHIME_API void refuse_empty_function(const char* call);
+
 template <class Function>
-void require_function(const Function& function, const char* message) {
-    if (is_empty_function(function)) refuse(errc::empty_function, message);
+void require_function(const Function& function, const char* call) {
+    if (is_empty_function(function)) [[unlikely]]
+        refuse_empty_function(call);
 }
 
 }  // namespace detail

@@ -35,6 +35,7 @@ class CHIME_API task_control {
     [[nodiscard]] bool is_detached() const noexcept;
 
     completion ended;
+    const void* where = nullptr;  ///< Where it was spawned.
 
  protected:
     virtual ~task_control();

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: MIT
+//
+// Millions of rounds on real threads: who cancels and who fires never both win, and never neither.
+
+#include "runtime/watchdog.hpp"
+#include "support/ledger.hpp"
+#include "support/random.hpp"
+
+#include <chime/cancel.hpp>
+#include <chime/io_context.hpp>
+#include <chime/sleep.hpp>
+#include <chime/spawn.hpp>
+#include <chime/task.hpp>
+#include <chime/timers.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace chime::test {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+constexpr std::size_t batch_size = 64;
+
+/// What became of one closure.
+struct fate {
+    std::atomic<int> fired{0};
+    std::atomic<int> destroyed{0};
+
+    void forget() {
+        fired = 0;
+        destroyed = 0;
+    }
+};
+
+/// A closure that keeps its own books.
+class noting {
+ public:
+    explicit noting(fate& noted) : its_(&noted) {}
+    noting(noting&& other) noexcept : its_(std::exchange(other.its_, nullptr)) {}
+    ~noting() {
+        if (its_ != nullptr) its_->destroyed.fetch_add(1);
+    }
+    void operator()() const { its_->fired.fetch_add(1); }
+
+ private:
+    fate* its_;
+};
+
+/// How often each side has won, so that a test can say that there was a race at all.
+struct score {
+    std::uint64_t cancelled = 0;
+    std::uint64_t fired = 0;
+};
+
+/// After cancel_and_wait() everything about the timer is settled.
+void settle(timers& all, timer_handle which, cancel_result first, const fate& its, score& sums) {
+    if (first == cancel_result::cancelled) {
+        ++sums.cancelled;
+        ASSERT_EQ(its.fired.load(), 0) << "cancelled, and fired all the same";
+        ASSERT_EQ(its.destroyed.load(), 1) << "cancelled, but the closure was not destroyed";
+    } else {
+        ++sums.fired;
+        ASSERT_NE(all.cancel_and_wait(which), cancel_result::cancelled);
+        ASSERT_EQ(its.fired.load(), 1) << "neither cancelled nor fired, or fired twice";
+        ASSERT_EQ(its.destroyed.load(), 1);
+    }
+}
+
+TEST(cancel_against_fire, three_million_rounds_have_one_winner_each) {
+    watchdog guard("cancel against fire", 30s);
+    io_context context;
+    timers& all = context.timers();
+    loop_thread loop(context);
+    random_source random(process_seed());
+    std::vector<fate> fates(batch_size);
+    std::array<timer_handle, batch_size> handles;
+    score sums;
+    for (std::uint64_t batch = 0; batch < scaled(3'000'000) / batch_size; ++batch) {
+        guard.pat();
+        for (std::size_t i = 0; i < batch_size; ++i) {
+            fates[i].forget();
+            handles[i] = all.after(nanoseconds{random.below(30'000)}, noting(fates[i]));
+        }
+        spin(random.below(20'000));
+        for (std::size_t i = 0; i < batch_size; ++i) {
+            settle(all, handles[i], all.cancel(handles[i]), fates[i], sums);
+            if (HasFatalFailure()) FAIL() << replay_hint();
+        }
+    }
+    loop.finish();
+    EXPECT_GT(sums.cancelled, 0U);
+    EXPECT_GT(sums.fired, 0U);
+    const timer_stats counted = context.timers().stats();
+    EXPECT_EQ(counted.cancelled, sums.cancelled);
+    EXPECT_EQ(counted.fired, sums.fired);
+    check_ledger_at_rest(context);
+    std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+}
+
+TEST(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
+    watchdog guard("cancel against fire of the loop's own", 30s);
+    io_context context;
+    timers& all = context.timers();
+    loop_thread loop(context);
+    random_source random(process_seed());
+    std::vector<fate> fates(batch_size);
+    std::array<timer_handle, batch_size> handles;
+    score sums;
+    for (std::uint64_t batch = 0; batch < scaled(1'000'000) / batch_size; ++batch) {
+        guard.pat();
+        for (fate& each : fates) each.forget();
+        std::atomic<std::size_t> armed{0};
+        const std::uint64_t longest_ns = random.below(300'000);
+        const std::uint64_t pause = random.below(400);
+        context.post([&] {
+            for (std::size_t i = 0; i < batch_size; ++i) {
+                handles[i] = all.after(nanoseconds{(i * longest_ns) / batch_size}, noting(fates[i]));
+                armed.store(i + 1, std::memory_order_release);
+                spin(pause);
+            }
+        });
+        // The first ones are cancelled before the callback that has armed them has returned.
+        for (std::size_t i = 0; i < batch_size; ++i) {
+            await_that([&] { return armed.load(std::memory_order_acquire) > i; });
+            settle(all, handles[i], all.cancel(handles[i]), fates[i], sums);
+            if (HasFatalFailure()) FAIL() << replay_hint();
+            spin(random.below(300));
+        }
+    }
+    loop.finish();
+    EXPECT_GT(sums.cancelled, 0U);
+    check_ledger_at_rest(context);
+    std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+}
+
+TEST(cancel_against_fire, a_periodic_timer_is_cancelled_once_and_does_not_run_afterwards) {
+    watchdog guard("cancel against every", 30s);
+    io_context context;
+    timers& all = context.timers();
+    loop_thread loop(context);
+    random_source random(process_seed());
+    std::uint64_t runs = 0;
+    for (std::uint64_t round = 0; round < scaled(200'000); ++round) {
+        guard.pat();
+        fate its;
+        const timer_handle which = all.every(nanoseconds{1 + random.below(2'000)}, missed_ticks::skip, noting(its));
+        spin(random.below(10'000));
+        const cancel_result answer = all.cancel_and_wait(which);
+        ASSERT_NE(answer, cancel_result::gone) << replay_hint();
+        ASSERT_EQ(its.destroyed.load(), 1) << replay_hint();
+        const int seen = its.fired.load();
+        runs += static_cast<std::uint64_t>(seen);
+        ASSERT_EQ(all.cancel(which), cancel_result::gone);
+        ASSERT_EQ(its.fired.load(), seen);
+    }
+    loop.finish();
+    EXPECT_EQ(context.timers().stats().fired, runs);
+    check_ledger_at_rest(context);
+}
+
+// --- Sleepers.
+
+/// One sleep with a source of its own, and what became of it.
+struct watched_sleeper {
+    std::optional<cancel_source> source;
+    std::atomic<int> resumed{0};
+    wake_reason reason = wake_reason::elapsed;
+};
+
+task<> sleep_watched(watched_sleeper& its, duration delay) {
+    its.reason = co_await sleep_for(delay, its.source->token());
+    its.resumed.fetch_add(1, std::memory_order_release);
+}
+
+TEST(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
+    watchdog guard("token against fire", 30s);
+    io_context context;
+    loop_thread loop(context);
+    random_source random(process_seed());
+    std::uint64_t cancelled = 0;
+    std::uint64_t elapsed = 0;
+    std::vector<watched_sleeper> sleepers(batch_size);
+    for (std::uint64_t batch = 0; batch < scaled(1'000'000) / batch_size; ++batch) {
+        guard.pat();
+        for (watched_sleeper& each : sleepers) {
+            each.source.emplace();
+            each.resumed = 0;
+            spawn_detached(context, sleep_watched(each, nanoseconds{random.below(60'000)}));
+        }
+        spin(random.below(40'000));
+        for (watched_sleeper& each : sleepers) {
+            each.source->request_cancel();
+            spin(random.below(100));
+        }
+        for (const watched_sleeper& each : sleepers) {
+            await_that([&] { return each.resumed.load(std::memory_order_acquire) != 0; });
+            ASSERT_EQ(each.resumed.load(), 1) << replay_hint();
+            (each.reason == wake_reason::cancelled ? cancelled : elapsed) += 1;
+        }
+    }
+    loop.finish();
+    const timer_stats sums = context.timers().stats();
+    EXPECT_EQ(sums.resumed_by_cancel, cancelled);
+    EXPECT_EQ(sums.resumed_by_timer, elapsed);
+    EXPECT_GT(cancelled, 0U);
+    EXPECT_GT(elapsed, 0U);
+    check_ledger_at_rest(context);
+    std::cout << "seed " << process_seed() << ", cancelled " << cancelled << ", elapsed " << elapsed << '\n';
+}
+
+// --- Churn.
+
+void arm_and_cancel_from_threads(io_context& context, unsigned threads, std::uint64_t rounds) {
+    std::vector<std::thread> senders;
+    for (unsigned number = 0; number < threads; ++number) {
+        senders.emplace_back([&context, number, rounds] {
+            random_source random(process_seed() + number);
+            fate its;
+            for (std::uint64_t round = 0; round < rounds; ++round) {
+                its.forget();
+                const timer_handle which = context.timers().after(1h + nanoseconds{random.below(1'000)}, noting(its));
+                if (random.one_in(4)) context.timers().postpone(which, random.one_in(2) ? 30min : 2h);
+                ASSERT_EQ(context.timers().cancel(which), cancel_result::cancelled) << replay_hint();
+                ASSERT_EQ(its.destroyed.load(), 1);
+                ASSERT_EQ(its.fired.load(), 0);
+            }
+        });
+    }
+    for (std::thread& each : senders) each.join();
+}
+
+TEST(foreign_churn, at_a_loop_that_sleeps_leaves_nothing_behind) {
+    const watchdog guard("churn at a sleeping loop", 120s);
+    io_context context;
+    loop_thread loop(context);
+    arm_and_cancel_from_threads(context, 2, scaled(500'000));
+    EXPECT_EQ(context.timers().stats().pending, 0U);
+    loop.finish();
+    check_ledger_at_rest(context);
+}
+
+task<> yield_until(const std::atomic<bool>& is_over) {
+    while (!is_over.load(std::memory_order_relaxed)) co_await yield();
+}
+
+TEST(foreign_churn, at_a_loop_that_is_busy_leaves_nothing_behind) {
+    const watchdog guard("churn at a busy loop", 120s);
+    io_context context;
+    std::atomic<bool> is_over{false};
+    spawn_detached(context, yield_until(is_over));
+    loop_thread loop(context);
+    arm_and_cancel_from_threads(context, 2, scaled(500'000));
+    is_over = true;
+    loop.finish();
+    check_ledger_at_rest(context);
+}
+
+TEST(foreign_churn, a_handle_cancelled_by_three_threads_is_cancelled_by_one) {
+    watchdog guard("three cancellers", 30s);
+    io_context context;
+    loop_thread loop(context);
+    std::array<std::atomic<std::uint64_t>, 3> done{};
+    std::array<std::atomic<int>, batch_size> cancelled{};
+    std::array<timer_handle, batch_size> handles;
+    std::atomic<std::uint64_t> begun{0};
+    const std::uint64_t batches = scaled(300'000) / batch_size;
+    std::vector<std::thread> cancellers;
+    for (std::size_t number = 0; number < 3; ++number) {
+        cancellers.emplace_back([&, number] {
+            for (std::uint64_t batch = 1; batch <= batches; ++batch) {
+                await_that([&] { return begun.load(std::memory_order_acquire) >= batch; });
+                for (std::size_t i = 0; i < batch_size; ++i) {
+                    if (context.timers().cancel(handles[i]) == cancel_result::cancelled) cancelled[i].fetch_add(1);
+                }
+                done[number].store(batch, std::memory_order_release);
+            }
+        });
+    }
+    std::vector<fate> fates(batch_size);
+    random_source random(process_seed());
+    for (std::uint64_t batch = 1; batch <= batches; ++batch) {
+        guard.pat();
+        for (std::size_t i = 0; i < batch_size; ++i) {
+            fates[i].forget();
+            cancelled[i] = 0;
+            handles[i] = context.timers().after(nanoseconds{random.below(20'000)}, noting(fates[i]));
+        }
+        begun.store(batch, std::memory_order_release);
+        for (const auto& each : done) {
+            await_that([&] { return each.load(std::memory_order_acquire) == batch; });
+        }
+        for (std::size_t i = 0; i < batch_size; ++i) {
+            context.timers().cancel_and_wait(handles[i]);
+            ASSERT_EQ(cancelled[i].load() + fates[i].fired.load(), 1) << replay_hint();
+            ASSERT_EQ(fates[i].destroyed.load(), 1) << replay_hint();
+        }
+    }
+    for (std::thread& each : cancellers) each.join();
+    loop.finish();
+    check_ledger_at_rest(context);
+}
+
+// --- Waiting for the end of a callback.
+
+TEST(cancel_and_wait, when_it_returns_the_callback_touches_nothing_any_more) {
+    watchdog guard("cancel_and_wait", 30s);
+    io_context context;
+    loop_thread loop(context);
+    random_source random(process_seed());
+    std::uint64_t waited = 0;
+    for (std::uint64_t round = 0; round < scaled(60'000); ++round) {
+        guard.pat();
+        // Not atomic, and gone after the call: a sanitizer sees every access that comes too late.
+        auto touched = std::make_unique<std::array<std::uint64_t, 4>>();
+        std::uint64_t* const memory = touched->data();
+        std::atomic<bool> has_begun{false};
+        const bool repeats = random.one_in(2);
+        const std::uint64_t steps = random.below(2'000);
+        const auto body = [memory, steps, &has_begun] {
+            has_begun.store(true, std::memory_order_relaxed);
+            for (std::uint64_t step = 0; step < steps; ++step) {
+                memory[1] += 1;
+                spin(1);
+            }
+            memory[2] = memory[1];
+        };
+        const timer_handle which =
+            repeats ? context.timers().every(1us, missed_ticks::skip, body) : context.timers().after(0ns, body);
+        // Often enough it is met in the middle of its run.
+        if (random.one_in(2)) {
+            await_that([&] { return has_begun.load(std::memory_order_relaxed); });
+        } else {
+            spin(random.below(3'000));
+        }
+        waited += context.timers().cancel_and_wait(which) == cancel_result::running ? 1U : 0U;
+        ASSERT_EQ((*touched)[1], (*touched)[2]) << "it still runs; " << replay_hint();
+        (*touched)[1] = ~std::uint64_t{0};
+        touched.reset();
+    }
+    loop.finish();
+    EXPECT_GT(waited, 0U);
+    check_ledger_at_rest(context);
+    std::cout << "seed " << process_seed() << ", waited " << waited << " times\n";
+}
+
+TEST(cancel_and_wait, waits_for_a_closure_that_somebody_else_is_destroying) {
+    watchdog guard("cancel_and_wait against cancel", 30s);
+    struct slow_end {
+        explicit slow_end(std::atomic<int>& ends) : count(&ends) {}
+        slow_end(slow_end&& other) noexcept : count(std::exchange(other.count, nullptr)) {}
+        ~slow_end() {
+            if (count == nullptr) return;
+            spin(200);
+            count->fetch_add(1);
+        }
+        void operator()() const {}
+        std::atomic<int>* count;
+    };
+    io_context context;
+    loop_thread loop(context);
+    std::atomic<std::uint64_t> begun{0};
+    std::atomic<std::uint64_t> ended{0};
+    timer_handle which;
+    const std::uint64_t rounds = scaled(100'000);
+    std::thread other([&] {
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+            await_that([&] { return begun.load(std::memory_order_acquire) == round; });
+            context.timers().cancel(which);
+            ended.store(round, std::memory_order_release);
+        }
+    });
+    random_source random(process_seed());
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+        guard.pat();
+        std::atomic<int> ends{0};
+        which = context.timers().after(1h, slow_end(ends));
+        begun.store(round, std::memory_order_release);
+        spin(random.below(300));
+        context.timers().cancel_and_wait(which);
+        const int seen = ends.load();
+        await_that([&] { return ended.load(std::memory_order_acquire) == round; });
+        ASSERT_EQ(seen, 1) << replay_hint();
+    }
+    other.join();
+    loop.finish();
+    check_ledger_at_rest(context);
+}
+
+// --- Two loops.
+
+task<int> sleep_there(duration delay) {
+    co_return co_await sleep_for(delay) == wake_reason::elapsed ? 1 : 2;
+}
+
+struct join_sums {
+    std::uint64_t elapsed = 0;
+    std::uint64_t cancelled = 0;
+};
+
+task<> spawn_cancel_join(io_context& other, std::uint64_t rounds, std::uint64_t seed, join_sums& sums) {
+    random_source random(seed);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        const bool is_long = random.one_in(2);
+        auto joined = spawn(other, sleep_there(is_long ? duration{1h} : duration{nanoseconds{random.below(5'000)}}));
+        spin(random.below(4'000));
+        if (is_long || random.one_in(2)) joined.cancel();
+        (co_await joined == 1 ? sums.elapsed : sums.cancelled) += 1;
+    }
+}
+
+TEST(two_loops, spawn_cancel_and_join_across_them_lose_nobody) {
+    const watchdog guard("spawn, cancel, join", 120s);
+    io_context first;
+    io_context second;
+    const std::uint64_t rounds = scaled(40'000);
+    join_sums there;
+    join_sums back;
+    // Each loop has tasks that spawn on the other one.
+    spawn_detached(first, spawn_cancel_join(second, rounds, process_seed(), there));
+    spawn_detached(second, spawn_cancel_join(first, rounds, process_seed() + 1, back));
+    {
+        loop_thread one(first);
+        loop_thread two(second);
+        await_that([&] {
+            std::this_thread::sleep_for(1ms);
+            return first.timers().stats().tasks + second.timers().stats().tasks == 0;
+        });
+    }
+    EXPECT_EQ(there.elapsed + there.cancelled, rounds);
+    EXPECT_EQ(back.elapsed + back.cancelled, rounds);
+    EXPECT_GT(there.elapsed, 0U);
+    EXPECT_GT(there.cancelled, rounds / 3);
+    check_ledger_at_rest(first);
+    check_ledger_at_rest(second);
+}
+
+task<> hop_between(io_context& here, io_context& there, std::uint64_t rounds, std::uint64_t& hops) {
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        co_await there.get_scheduler().schedule();
+        co_await sleep_for(0ns);
+        co_await here.get_scheduler().schedule();
+        ++hops;
+        if (co_await sleep_for(1us) == wake_reason::cancelled) co_return;
+    }
+}
+
+TEST(two_loops, a_task_that_hops_between_them_can_be_cancelled_wherever_it_is) {
+    watchdog guard("hop", 30s);
+    io_context first;
+    io_context second;
+    loop_thread one(first);
+    loop_thread two(second);
+    random_source random(process_seed());
+    std::uint64_t hops = 0;
+    for (std::uint64_t round = 0; round < scaled(4'000); ++round) {
+        guard.pat();
+        auto joined = spawn(first, hop_between(first, second, 100'000, hops));
+        spin(random.below(20'000));
+        ASSERT_TRUE(joined.cancel()) << replay_hint();
+        await_that([&] { return joined.is_done(); });
+    }
+    one.finish();
+    two.finish();
+    check_ledger_at_rest(first);
+    check_ledger_at_rest(second);
+}
+
+}  // namespace
+}  // namespace chime::test

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+//
+// Virtual time: the clock and the context that tests are written with.
+#include "support/ledger.hpp"
+#include "support/running_loop.hpp"
+
+#include <chime/io_context.hpp>
+#include <chime/spawn.hpp>
+#include <chime/testing.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace chime::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::virtual_clock;
+using testing::when_idle;
+
+TEST(virtual_clock, starts_where_it_is_told_and_moves_when_it_is_told) {
+    virtual_clock clock(when_idle::stand_still, time_point{} + 100h);
+    EXPECT_EQ(clock.now(), time_point{} + 100h);
+    clock.advance(90min);
+    EXPECT_EQ(clock.now(), time_point{} + 101h + 30min);
+    clock.advance(-1h);
+    clock.advance_to(time_point{});
+    EXPECT_EQ(clock.now(), time_point{} + 101h + 30min) << "time does not run back";
+    clock.advance(std::chrono::duration<double>(0.5));
+    EXPECT_EQ(clock.now(), time_point{} + 101h + 30min + 500ms);
+    clock.advance_to(time_point{} + 200h);
+    EXPECT_EQ(clock.now(), time_point{} + 200h);
+    clock.advance(std::chrono::hours::max());
+    EXPECT_EQ(clock.now(), never) << "and not beyond its end";
+    EXPECT_EQ(virtual_clock().now(), time_point{});
+}
+
+TEST(virtual_clock, jumps_to_the_next_deadline_when_all_is_idle) {
+    virtual_clock clock;
+    io_context context({.clock = &clock});
+    std::vector<time_point> times;
+    for (const auto delay : {24h, 1h, 8766h}) context.timers().after(delay, [&] { times.push_back(clock.now()); });
+    EXPECT_EQ(context.run(), 3U);
+    EXPECT_EQ(times, (std::vector{time_point{} + 1h, time_point{} + 24h, time_point{} + 8766h}));
+    check_ledger_at_rest(context);
+}
+
+TEST(virtual_clock, does_not_jump_over_what_is_ready) {
+    virtual_clock clock;
+    io_context context({.clock = &clock});
+    std::vector<time_point> times;
+    context.timers().after(1h, [] {});
+    context.post([&] {
+        times.push_back(clock.now());
+        context.post([&] { times.push_back(clock.now()); });
+    });
+    context.run();
+    EXPECT_EQ(times, std::vector(2, time_point{}));
+    check_ledger_at_rest(context);
+}
+
+TEST(virtual_clock, that_stands_still_moves_a_sleeping_loop_when_it_is_moved) {
+    virtual_clock clock(when_idle::stand_still);
+    io_context context({.clock = &clock});
+    std::atomic<int> ran = 0;
+    context.timers().after(1h, [&] { ++ran; });
+    context.timers().after(2h, [&] { ++ran; });
+    std::thread runner([&] { EXPECT_EQ(context.run(), 2U); });
+    while (context.timers().stats().parks == 0) std::this_thread::yield();
+    clock.advance(30min);
+    EXPECT_EQ(ran, 0);
+    clock.advance(30min);
+    while (ran != 1) std::this_thread::yield();
+    EXPECT_EQ(clock.now(), time_point{} + 1h) << "it does not go on by itself";
+    clock.set_when_idle(when_idle::jump);
+    runner.join();
+    EXPECT_EQ(ran, 2);
+    EXPECT_EQ(clock.now(), time_point{} + 2h);
+    check_ledger_at_rest(context);
+}
+
+TEST(virtual_clock, does_not_jump_while_it_is_held) {
+    virtual_clock clock;
+    io_context context({.clock = &clock});
+    std::atomic<bool> has_run = false;
+    context.timers().after(1h, [&] { has_run = true; });
+    auto first = clock.hold_still();
+    auto second = clock.hold_still();
+    auto moved = std::move(first);
+    std::thread runner([&] { context.run(); });
+    while (context.timers().stats().parks == 0) std::this_thread::yield();
+    EXPECT_FALSE(has_run);
+    EXPECT_EQ(clock.now(), time_point{});
+    { const auto ended = std::move(moved); }
+    EXPECT_EQ(clock.now(), time_point{}) << "the other one still holds it";
+    { const auto ended = std::move(second); }
+    runner.join();
+    EXPECT_TRUE(has_run);
+    EXPECT_EQ(clock.now(), time_point{} + 1h);
+    check_ledger_at_rest(context);
+}
+
+TEST(virtual_clock, with_two_contexts_on_two_threads_jumps_from_deadline_to_deadline_of_both) {
+    virtual_clock clock;
+    io_context one({.clock = &clock});
+    io_context other({.clock = &clock});
+    std::vector<time_point> of_one;
+    std::vector<time_point> of_other;
+    constexpr int ticks = 500;
+    const auto tick = [&](io_context& home, std::vector<time_point>& times, std::chrono::seconds period) {
+        struct ticker {
+            static task<> run(io_context& where, virtual_clock& time, std::vector<time_point>& seen,
+                              std::chrono::seconds step) {
+                for (int count = 0; count < ticks; ++count) {
+                    co_await where.timers().sleep_for(step);
+                    seen.push_back(time.now());
+                }
+            }
+        };
+        spawn_detached(home, ticker::run(home, clock, times, period));
+    };
+    tick(one, of_one, 2s);
+    tick(other, of_other, 3s);
+    {
+        auto hold = clock.hold_still();  // Until both are there.
+        std::thread first([&] { one.run(); });
+        std::thread second([&] { other.run(); });
+        while (one.timers().stats().parks == 0 || other.timers().stats().parks == 0) std::this_thread::yield();
+        { const auto go = std::move(hold); }
+        first.join();
+        second.join();
+    }
+    ASSERT_EQ(of_one.size(), std::size_t{ticks});
+    ASSERT_EQ(of_other.size(), std::size_t{ticks});
+    for (int count = 0; count < ticks; ++count) {
+        const auto place = static_cast<std::size_t>(count);
+        ASSERT_EQ(of_one[place], time_point{} + (count + 1) * 2s) << "nobody is jumped over";
+        ASSERT_EQ(of_other[place], time_point{} + (count + 1) * 3s);
+    }
+    EXPECT_EQ(clock.now(), time_point{} + ticks * 3s);
+    check_ledger_at_rest(one);
+    check_ledger_at_rest(other);
+}
+
+TEST(virtual_clock, does_not_wait_for_a_context_that_nobody_runs) {
+    virtual_clock clock;
+    io_context run_here({.clock = &clock});
+    io_context run_by_nobody({.clock = &clock});
+    run_by_nobody.timers().after(1min, [] {});
+    run_here.timers().after(1h, [] {});
+    EXPECT_EQ(run_here.run(), 1U);
+    EXPECT_EQ(clock.now(), time_point{} + 1h);
+    EXPECT_EQ(run_by_nobody.run(), 1U) << "it is late, but not lost";
+    check_ledger_at_rest(run_here);
+    check_ledger_at_rest(run_by_nobody);
+}
+
+TEST(virtual_clock, lets_a_message_between_two_contexts_arrive_before_it_jumps) {
+    virtual_clock clock;
+    io_context one({.clock = &clock});
+    io_context other({.clock = &clock});
+    std::atomic<int> late = 0;
+    constexpr int rounds = 300;
+    struct sender {
+        static task<> send(io_context& mine, io_context& theirs, virtual_clock& time, std::atomic<int>& too_late) {
+            for (int round = 0; round < rounds; ++round) {
+                co_await mine.timers().sleep_for(1s);
+                const time_point sent = time.now();
+                theirs.post([&time, &too_late, sent] {
+                    if (time.now() != sent) ++too_late;
+                });
+            }
+        }
+    };
+    spawn_detached(one, sender::send(one, other, clock, late));
+    std::thread second;
+    {
+        auto guard = other.make_work_guard();
+        second = std::thread([&] { other.run(); });
+        while (other.timers().stats().parks == 0) std::this_thread::yield();
+        one.run();
+    }
+    second.join();
+    EXPECT_EQ(late, 0);
+    check_ledger_at_rest(one);
+    check_ledger_at_rest(other);
+}
+
+// --- virtual_context
+
+TEST(virtual_context, advances_through_everything_that_comes_due_each_at_its_own_time) {
+    testing::virtual_context context;
+    std::vector<time_point> times;
+    const auto note = [&] { times.push_back(context.now()); };
+    context->timers().after(1s, [&] {
+        note();
+        context->timers().after(1s, note);  // Comes of it, and still lies on the way.
+        context->timers().after(10s, note);
+    });
+    context->timers().after(3s, note);
+    EXPECT_EQ(context.advance(3s), 3U);
+    EXPECT_EQ(times, (std::vector{time_point{} + 1s, time_point{} + 2s, time_point{} + 3s}));
+    EXPECT_EQ(context.now(), time_point{} + 3s);
+    EXPECT_EQ(context.advance(1s), 0U);
+    EXPECT_EQ(context.now(), time_point{} + 4s) << "time goes on, even if nothing happens";
+    EXPECT_EQ(context.advance(-1h), 0U);
+    EXPECT_EQ(context.advance_to(time_point{}), 0U);
+    EXPECT_EQ(context.now(), time_point{} + 4s);
+    EXPECT_EQ(context.run(), 1U);
+    check_ledger_at_rest(*context);
+}
+
+TEST(virtual_context, settles_what_is_ready_without_moving_time) {
+    testing::virtual_context context;
+    int left = 10;
+    struct relay {
+        void operator()() const {
+            if (--left > 0) home.post(*this);
+        }
+        io_context& home;
+        int& left;
+    };
+    context->post(relay{*context, left});
+    context->timers().after(0s, [] {});
+    context->timers().after(1ns, [] { ADD_FAILURE() << "time has moved"; });
+    EXPECT_EQ(context.settle(), 11U);
+    EXPECT_EQ(left, 0);
+    EXPECT_EQ(context.now(), time_point{});
+    check_ledger(*context);
+}
+
+TEST(virtual_context, stands_still_again_after_an_exception) {
+    testing::virtual_context context;
+    context->timers().after(1s, [] { throw std::runtime_error("on the way"); });
+    context->timers().after(2s, [] {});
+    EXPECT_THROW(context.advance(1h), std::runtime_error);
+    EXPECT_EQ(context.now(), time_point{} + 1s);
+    EXPECT_EQ(context->poll(), 0U);
+    EXPECT_EQ(context.now(), time_point{} + 1s);
+    EXPECT_EQ(context.advance(1s), 1U);
+    check_ledger_at_rest(*context);
+}
+
+TEST(virtual_context, goes_through_a_year_in_no_time) {
+    testing::virtual_context context;
+    int beats = 0;
+    context->timers().every(1h, missed_ticks::skip, [&] { ++beats; });
+    context.advance(8760h);
+    EXPECT_EQ(beats, 8760);
+    check_ledger(*context);
+}
+
+TEST(virtual_context, takes_a_configuration_but_for_the_clock) {
+    virtual_clock ignored(when_idle::jump, time_point{} + 5h);
+    testing::virtual_context context({.max_timers = 2, .clock = &ignored});
+    EXPECT_EQ(context.now(), time_point{});
+    EXPECT_EQ(&context.context(), &*context);
+    context->timers().after(1s, [] {});
+    context->timers().after(1s, [] {});
+    EXPECT_FALSE(context->timers().try_after(1s, [] {}));
+    context.run();
+    EXPECT_EQ(ignored.now(), time_point{} + 5h);
+    check_ledger_at_rest(*context);
+}
+
+}  // namespace
+}  // namespace chime::test
