@@ -4,17 +4,20 @@
 #include "registration.hpp"
 
 #include "contenders/boost_asio.hpp"
+#include "contenders/chime_loop.hpp"
 #include "contenders/chime_timers.hpp"
 #include "contenders/chime_wheel.hpp"
 #include "contenders/layout.hpp"
 #include "contenders/libev.hpp"
 #include "contenders/libevent.hpp"
 #include "contenders/libuv.hpp"
+#include "contenders/raw_sleeper.hpp"
 #include "contenders/std_multimap.hpp"
 #include "contenders/std_priority_queue.hpp"
 #include "workloads/fire.hpp"
 #include "workloads/keep_alive.hpp"
 #include "workloads/keep_alive_fixed.hpp"
+#include "workloads/lateness.hpp"
 #include "workloads/timeout_churn.hpp"
 
 #include <benchmark/benchmark.h>
@@ -43,6 +46,12 @@ struct type_list {
 using contenders = type_list<boost_asio, boost_asio_fresh, libuv, libevent, libev, std_multimap, std_priority_queue,
                              chime_wheel, chime_timers, layout<layouts::lists>, layout<layouts::wide_tickets>>;
 using workloads = type_list<timeout_churn, fire, keep_alive, keep_alive_fixed>;
+// What is measured in real time, with those who can wait.
+using waiting_contenders = type_list<boost_asio, libuv, libevent, libev, chime_loop, raw_sleeper>;
+using waiting_workloads = type_list<lateness>;
+
+/// Of the workloads in real time; the machine shall sleep in between.
+constexpr std::uint64_t timers_a_second = 1'000;
 
 bool is_chosen(const std::vector<std::string>& chosen, std::string_view name) {
     return chosen.empty() || std::find(chosen.begin(), chosen.end(), name) != chosen.end();
@@ -103,12 +112,20 @@ std::vector<contender_facts> all_contenders() {
     contenders::for_each([&]<class Contender>() {
         facts.push_back({std::string(Contender::name), Contender::version(), std::string(Contender::clock_reads)});
     });
+    waiting_contenders::for_each([&]<class Contender>() {
+        const auto is_same = [](const contender_facts& known) { return known.name == Contender::name; };
+        if (std::any_of(facts.begin(), facts.end(), is_same)) return;
+        facts.push_back({std::string(Contender::name), Contender::version(), std::string(Contender::clock_reads)});
+    });
     return facts;
 }
 
 std::vector<workload_facts> all_workloads() {
     std::vector<workload_facts> facts;
     workloads::for_each([&]<class Workload>() {
+        facts.push_back({std::string(Workload::name), std::string(Workload::one_operation)});
+    });
+    waiting_workloads::for_each([&]<class Workload>() {
         facts.push_back({std::string(Workload::name), std::string(Workload::one_operation)});
     });
     return facts;
@@ -138,6 +155,14 @@ std::size_t register_benchmarks(const options& options, const run_observer& obse
                 if (!is_worthwhile<Workload, Contender>(options, timers)) continue;
                 add.template operator()<Workload, Contender>(timers);
             }
+        });
+    });
+    waiting_workloads::for_each([&]<class Workload>() {
+        waiting_contenders::for_each([&]<class Contender>() {
+            if (!is_chosen(options.workloads, Workload::name) || !is_chosen(options.contenders, Contender::name)) {
+                return;
+            }
+            add.template operator()<Workload, Contender>(timers_a_second);
         });
     });
     return runs;

@@ -72,6 +72,7 @@ class boost_asio_timers {
     }
 
     void turn() { context_.poll(); }
+    void wait() { context_.run_one(); }
 
     [[nodiscard]] bool is_pending(slot_index slot) const { return slots_[slot].pending; }
 

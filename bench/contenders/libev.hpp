@@ -61,6 +61,7 @@ class libev {
     }
 
     void turn() { ev_run(loop_, EVRUN_NOWAIT); }
+    void wait() { ev_run(loop_, EVRUN_ONCE); }
 
     [[nodiscard]] bool is_pending(slot_index slot) const { return ev_is_active(&timers_[slot]); }
 

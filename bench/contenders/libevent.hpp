@@ -66,6 +66,7 @@ class libevent {
     }
 
     void turn() { event_base_loop(base_, EVLOOP_NONBLOCK); }
+    void wait() { event_base_loop(base_, EVLOOP_ONCE); }
 
     [[nodiscard]] bool is_pending(slot_index slot) const { return slots_[slot].pending; }
 

@@ -51,6 +51,7 @@ class libuv {
     }
 
     void turn() { uv_run(&loop_, UV_RUN_NOWAIT); }
+    void wait() { uv_run(&loop_, UV_RUN_ONCE); }
 
     [[nodiscard]] bool is_pending(slot_index slot) const {
         return uv_is_active(reinterpret_cast<const uv_handle_t*>(&timers_[slot])) != 0;

@@ -134,6 +134,39 @@ TEST(postpone_against_arm, what_another_thread_makes_earlier_while_the_callback_
     check_ledger_at_rest(busy.context);
 }
 
+TEST(postpone_against_fire, what_was_postponed_at_the_last_moment_does_not_fire) {
+    watchdog guard("postpone against fire", 20s);
+    busy_loop busy;
+    timers& all = busy.context.timers();
+    random_source random(process_seed());
+    std::uint64_t early = 0;
+    std::uint64_t postponed = 0;
+    std::uint64_t missed = 0;
+    std::array<timer_handle, batch_size> handles;
+    std::array<bool, batch_size> is_postponed{};
+    for (std::uint64_t batch = 0; batch < scaled(2'000'000) / batch_size; ++batch) {
+        guard.pat();
+        // All due at one moment, and so is the postponing: it takes as long as the firing.
+        const time_point due = all.now() + 15us;
+        for (timer_handle& each : handles) each = all.at(due, [] {});
+        const time_point begin = due - nanoseconds{random.below(3'000)};
+        while (all.now() < begin) {}
+        for (std::size_t i = 0; i < batch_size; ++i) is_postponed[i] = all.postpone(handles[i], 1h);
+        spin(5'000);
+        for (std::size_t i = 0; i < batch_size; ++i) {
+            const cancel_result answer = all.cancel(handles[i]);
+            (is_postponed[i] ? postponed : missed) += 1;
+            early += is_postponed[i] && answer != cancel_result::cancelled ? 1U : 0U;
+        }
+    }
+    busy.finish();
+    EXPECT_EQ(early, 0U) << "fired an hour early, of " << postponed << "; " << replay_hint();
+    EXPECT_GT(postponed, 0U);
+    EXPECT_GT(missed, 0U);
+    check_ledger_at_rest(busy.context);
+    std::cout << "seed " << process_seed() << ", postponed " << postponed << ", fired before " << missed << '\n';
+}
+
 TEST(postpone_against_move, the_last_of_many_postponements_is_the_one_that_counts) {
     watchdog guard("postpone against move: a timer is lost", 20s);
     busy_loop busy;

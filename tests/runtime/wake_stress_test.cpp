@@ -44,8 +44,7 @@ struct slow_units {
     std::vector<unit> units;
 };
 
-/// Many sleepers and one sender: both go through them at the same time, so that they meet at some of them in the middle
-/// of their two steps.
+/// Many sleepers and one sender: both go through them side by side, so that they meet in the middle of their two steps.
 struct litmus_sleeper {
     struct unit {
         std::atomic<std::uint32_t> link{0};
@@ -69,26 +68,34 @@ litmus_sums run_litmus(std::uint64_t rounds) {
     std::vector<litmus_sleeper> sleepers(500);
     const std::uint64_t sweeps = rounds / sleepers.size() + 1;
     std::atomic<std::uint64_t> begun{0};
-    std::atomic<std::uint64_t> ended{0};
+    std::atomic<std::uint64_t> reached{0};
     std::thread sender([&] {
+        random_source random(process_seed());
+        std::uint64_t next = 0;
         for (std::uint64_t sweep = 1; sweep <= sweeps; ++sweep) {
             await_that([&] { return begun.load(std::memory_order_acquire) == sweep; });
             for (litmus_sleeper& each : sleepers) {
+                // The owner is told that this one is next; how long that takes nobody knows.
+                reached.store(++next, std::memory_order_release);
+                spin(random.below(400));
                 each.inbox.push(each, 0);
                 each.was_rung = each.parking.wake_before(5);
             }
-            ended.store(sweep, std::memory_order_release);
+            reached.store(++next, std::memory_order_release);
         }
     });
     litmus_sums sums;
+    std::uint64_t next = 0;
     for (std::uint64_t sweep = 1; sweep <= sweeps; ++sweep) {
         begun.store(sweep, std::memory_order_release);
-        spin(sweep * 37 % 2'000);
         for (litmus_sleeper& each : sleepers) {
+            ++next;
+            await_that([&] { return reached.load(std::memory_order_acquire) >= next; });
             each.parking.publish(10);
             each.would_sleep = each.inbox.is_empty();
         }
-        await_that([&] { return ended.load(std::memory_order_acquire) == sweep; });
+        ++next;
+        await_that([&] { return reached.load(std::memory_order_acquire) == next; });
         for (litmus_sleeper& each : sleepers) {
             sums.lost += each.would_sleep && !each.was_rung ? 1U : 0U;
             sums.rung += each.was_rung ? 1U : 0U;
