@@ -115,7 +115,7 @@ class pool_job_state final : public pool_job_result<Result> {
     static void* operator new(std::size_t bytes) { return take_frame(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept { give_frame(memory, bytes); }
 
-    void run() noexcept override { this->run_with(*function_); }
+    void run() noexcept override { this->run_with(*function_); }  // NOLINT(bugprone-unchecked-optional-access)
     void drop_function() noexcept override { function_.reset(); }
 
  private:

@@ -34,7 +34,7 @@ struct task_promise final : promise_base {
 
     T take() {
         if (failure) std::rethrow_exception(std::move(failure));
-        return std::move(*value);
+        return std::move(*value);  // NOLINT(bugprone-unchecked-optional-access): it ended without an exception.
     }
 };
 

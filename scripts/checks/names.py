@@ -14,8 +14,10 @@ import sys
 
 EMPTY_WORDS = {"process", "processes", "processing", "handle", "handles", "handling", "manage", "manages", "manager",
                "helper", "helpers", "util", "utils", "utility"}
-# A handle or a process is a thing in these names, not a vague verb; the middle ones are the standard library's.
-ALLOWED = {"handle", "timer_handle", "join_handle", "native_handle", "coroutine_handle", "noop_coroutine_handle", "process_seed"}
+# A process is a thing in this name, not a vague verb.
+ALLOWED = {"process_seed"}
+# So is a handle, at the end of a name: timer_handle, handles_; what begins with it handles something, whatever that means.
+NOUNS_AT_THE_END = {"handle", "handles"}
 
 SNAKE_CASE = re.compile(r"^\.?[a-z0-9]+([_.-][a-z0-9]+)*$")
 # These are named by the tools that read them, or by custom.
@@ -33,7 +35,12 @@ def is_source(path):
 
 
 def empty_words(name):
-    return [] if name in ALLOWED else [word for word in name.split("_") if word in EMPTY_WORDS]
+    if name in ALLOWED:
+        return []
+    words = [word for word in name.split("_") if word and word not in ("test", "tests")]
+    if words and words[-1] in NOUNS_AT_THE_END:
+        words.pop()
+    return [word for word in words if word in EMPTY_WORDS]
 
 
 def check_file_name(path):

@@ -56,7 +56,10 @@ mapping::mapping(std::size_t bytes, huge_pages advice) {
     reserved_bytes_ = wanted_bytes;
 
     // Advice that is refused, by a kernel without huge pages for one, changes nothing but speed.
-    if (advice == huge_pages::yes) ::madvise(data_, reserved_bytes_, MADV_HUGEPAGE);
+    const std::size_t first_bytes = advice == huge_pages::when_large ? chunk_bytes : 0;
+    if (advice != huge_pages::no && reserved_bytes_ > first_bytes) {
+        ::madvise(data_ + first_bytes, reserved_bytes_ - first_bytes, MADV_HUGEPAGE);
+    }
 }
 
 mapping::mapping(mapping&& other) noexcept

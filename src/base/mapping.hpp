@@ -5,7 +5,12 @@
 
 namespace chime::inline v0::base {
 
-enum class huge_pages : bool { no, yes };
+/// Which part of a mapping asks for huge pages.
+enum class huge_pages : unsigned char {
+    no,
+    when_large,  ///< All but the first chunk: what is small stays small.
+    yes,
+};
 
 /// A range of addresses that is reserved at once, filled with zeroed memory as it is needed, and never moves.
 ///

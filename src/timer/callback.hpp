@@ -26,11 +26,11 @@ struct alignas(64) callback : timed {
     /// A period, a token, a place; there is one if the word says so. It takes the end of the closure's room.
     [[nodiscard]] callback_extra* extra() const noexcept {
         callback_extra* its = nullptr;
-        std::memcpy(&its, closure + closure_bytes_beside_extra, sizeof its);
+        std::memcpy(&its, closure + closure_bytes_beside_extra, sizeof(callback_extra*));
         return its;
     }
     void set_extra(callback_extra* its) noexcept {
-        std::memcpy(closure + closure_bytes_beside_extra, &its, sizeof its);
+        std::memcpy(closure + closure_bytes_beside_extra, &its, sizeof(callback_extra*));
     }
 };
 static_assert(sizeof(callback) == 64 && closure_bytes_beside_extra + sizeof(callback_extra*) == closure_bytes);
