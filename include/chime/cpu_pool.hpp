@@ -112,6 +112,8 @@ class pool_job_state final : public pool_job_result<Result> {
     template <class Source>
     pool_job_state(std::in_place_t, Source&& source) : function_(std::in_place, std::forward<Source>(source)) {}
 
+    static_assert(alignof(Function) <= frame_alignment && alignof(pool_job_result<Result>) <= frame_alignment,
+                  "a job and its result must not be aligned more strictly than a frame");
     static void* operator new(std::size_t bytes) { return take_frame(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept { give_frame(memory, bytes); }
 

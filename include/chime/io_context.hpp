@@ -112,6 +112,9 @@ class io_context {
     /// Would run() return at once? For loops that drive the context through poll(). On the thread that runs it.
     [[nodiscard]] CHIME_API bool is_out_of_work() const noexcept;
 
+    /// Is somebody running it this moment? Any thread.
+    [[nodiscard]] CHIME_API bool is_running() const noexcept;
+
     /// Runs `function` soon, on the thread that runs the context; in the order in which one thread posts. Any thread.
     ///
     /// Throws std::system_error: errc::too_many_timers, errc::stopped, errc::empty_function; std::bad_alloc; what moving

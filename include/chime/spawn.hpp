@@ -84,6 +84,7 @@ class join_state final : public task_control {
     using kept = std::conditional_t<std::is_void_v<T>, std::monostate,
                                     std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
+    static_assert(alignof(kept) <= frame_alignment, "a result must not be aligned more strictly than a frame");
     static void* operator new(std::size_t bytes) { return take_frame(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept { give_frame(memory, bytes); }
 
@@ -239,14 +240,21 @@ auto spawn(io_context& context, Awaitable&& awaitable,
 ///     const int n = chime::block_on(ctx, answer());
 ///
 /// Throws what the task throws, what callbacks throw, and like spawn() and io_context::run(); std::system_error:
-/// errc::stopped if the context was stopped before the task has ended.
+/// errc::stopped if the context was stopped before the task has ended, errc::already_running. If it leaves with an
+/// exception of somebody else, the task lives on and goes on with the next run(): keep alive what it refers to.
 template <class Awaitable>
-auto block_on(io_context& context, Awaitable&& awaitable,
-              const std::source_location& where = std::source_location::current()) {
-    auto joined = spawn(context, std::forward<Awaitable>(awaitable), where);
+decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
+                        const std::source_location& where = std::source_location::current()) {
+    if (context.is_running()) {
+        detail::refuse(errc::already_running, "chime::block_on: the context is running already; await instead");
+    }
+    auto body = spawn(context, std::forward<Awaitable>(awaitable), where);
+    // The task may go to another context; whoever waits for it stays here.
+    auto joined = spawn(context, detail::await_once(std::move(body)), where);
     while (!joined.is_done()) {
         if (context.run_one() == 0 && !joined.is_done()) {
-            detail::refuse(errc::stopped, "chime::block_on: the context was stopped before the task has ended");
+            detail::refuse(errc::stopped,
+                           "chime::block_on: the context was stopped before the task has ended; restart() it");
         }
     }
     return joined.take();

@@ -34,6 +34,7 @@ struct task_promise final : promise_base {
 
     T take() {
         if (failure) std::rethrow_exception(std::move(failure));
+        if (!value) refuse(errc::empty_task, "chime::task: the coroutine came to its end without a co_return");
         return std::move(*value);  // NOLINT(bugprone-unchecked-optional-access): it ended without an exception.
     }
 };

@@ -99,7 +99,8 @@ class virtual_context {
     CHIME_API explicit virtual_context(io_context_config config = {});
 
     /// Lets time go on by `step`, and runs all that comes due on the way, each at its own time. Answers how many
-    /// callbacks and resumptions that were. Throws what they throw.
+    /// callbacks and resumptions that were. What is armed for the very end by something that runs at the very end is
+    /// left: see settle(). Throws what they throw.
     template <class Rep, class Period>
     std::size_t advance(std::chrono::duration<Rep, Period> step) {
         return advance_to(deadline_after(clock_.now(), step));

@@ -70,9 +70,10 @@ class timer_cell {
     [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
 
     /// With an interval, prepare_next() waits for one multiple of it after the other, counted from the first deadline.
+    /// Without one, or with one that is not longer than zero, it waits for now, which is a yield.
     void set_interval(duration interval) noexcept { interval_ = interval; }
     [[nodiscard]] duration interval() const noexcept { return interval_; }
-    /// The deadline of the latest wait that was given as a time.
+    /// The deadline of the latest wait.
     [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
 
     /// Begins a wait for the deadline after the last one: without drift, however late the task comes. Missed ones are

@@ -47,7 +47,7 @@ enum class wake_reason {
 enum class missed_ticks {
     skip,   ///< Leave them out: the next run is at the next tick of the original rhythm.
     burst,  ///< Make up for them: one run after the other until the rhythm is reached again.
-    delay   ///< Start a new rhythm: the next run is one period after this one.
+    delay   ///< Start a new rhythm: the next run is one period after the end of this one.
 };
 
 }  // namespace v0

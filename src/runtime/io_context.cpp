@@ -65,18 +65,22 @@ detail::worker_settings settings_of(const io_context_config& config) {
 /// The calling thread drives the loop while it lives.
 class drive {
  public:
-    explicit drive(detail::worker& driven) : driven_(driven) {
+    drive(detail::worker& driven, const base::atomic<bool>& is_stopped) : driven_(driven), is_stopped_(is_stopped) {
         if (!driven_.try_begin_drive()) {
             detail::refuse(errc::already_running,
                            "chime::io_context: it is running already, on this thread or another one; one at a time");
         }
         driven_.take_over_from_descriptor();
+        last_.wake_at = driven_.next_deadline();
     }
     drive(const drive&) = delete;
     drive& operator=(const drive&) = delete;
     ~drive() {
         if (old_slack_) base::set_timer_slack(*old_slack_);
-        driven_.hand_over_to_descriptor(last_.wake_at, last_.is_busy || !is_finished_);
+        // Stopped, it has nothing to be polled for; restart() rings.
+        const bool is_stopped = is_stopped_.load(base::memory_order_acquire);
+        driven_.hand_over_to_descriptor(is_stopped ? detail::end_of_time : last_.wake_at,
+                                        last_.is_busy || !is_finished_, is_stopped);
         driven_.end_drive();
     }
 
@@ -101,6 +105,7 @@ class drive {
 
  private:
     detail::worker& driven_;
+    const base::atomic<bool>& is_stopped_;
     detail::turn_answer last_;
     bool is_finished_ = true;  ///< False: user code has thrown, and there may be more to do.
     std::optional<std::chrono::nanoseconds> old_slack_;
@@ -137,7 +142,7 @@ io_context::~io_context() {
 }
 
 std::size_t io_context::state::run(std::size_t most, time_point limit) {
-    drive loop(worker);
+    drive loop(worker, is_stopped);
     std::size_t ran = 0;
     for (;;) {
         // Acquire: pairs with the release in stop(); what was done before it is seen by who runs next.
@@ -166,7 +171,7 @@ std::size_t io_context::run_until(time_point limit) {
 
 std::size_t io_context::poll() {
     // One turn runs what is there when it begins, and nothing that comes of it: so it ends.
-    drive loop(state_->worker);
+    drive loop(state_->worker, state_->is_stopped);
     return is_stopped() ? 0 : loop.turn(unlimited, false);
 }
 
@@ -181,11 +186,16 @@ bool io_context::is_stopped() const noexcept {
 }
 
 void io_context::restart() noexcept {
-    state_->is_stopped.store(false, base::memory_order_release);
+    state_->is_stopped.store(false, base::memory_order_seq_cst);
+    state_->worker.wake_up();  // Who waits for the descriptor shall look again.
 }
 
 bool io_context::is_out_of_work() const noexcept {
     return state_->worker.is_out_of_work();
+}
+
+bool io_context::is_running() const noexcept {
+    return state_->worker.is_driven();
 }
 
 io_context::work_guard::work_guard(io_context& guarded) noexcept : guarded_(&guarded) {

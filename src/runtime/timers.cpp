@@ -112,8 +112,9 @@ timer_cell::timer_cell(timer_cell&& other) noexcept
 timer_handle timer_cell::begin(std::coroutine_handle<> frame, detail::promise_base* promise, detail::wait_limit limit) {
     reset();
     key_ = detail::begin_suspension(home_, frame, promise);
-    handle_ = detail::limit_suspension(key_, limit);
-    if (limit.is_absolute != 0) deadline_ = time_point{duration{limit.count}};
+    const duration given{limit.count};
+    deadline_ = limit.is_absolute != 0 ? time_point{given} : deadline_after(key_.home->now(), given);
+    handle_ = detail::limit_suspension(key_, detail::wait_limit::at(deadline_));
     stage_ = stage::prepared;
     ++generation_;
     return handle_;
@@ -137,7 +138,7 @@ void timer_cell::reset() noexcept {
 
 time_point timer_cell::next_deadline() const noexcept {
     const time_point now = home_ != nullptr ? home_->now() : this_task::now();
-    if (generation_ == 0) return deadline_after(now, interval_);
+    if (generation_ == 0 || interval_ <= duration::zero()) return deadline_after(now, interval_);
     const time_point next = deadline_after(deadline_, interval_);
     if (next > now) return next;
     const auto missed = (now - deadline_) / interval_;

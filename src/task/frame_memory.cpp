@@ -123,12 +123,31 @@ void open_magazines() noexcept {
     added->next = std::exchange(shared.slabs, added);
 }
 
+/// The thread is ending, and keeps nothing: one block of a batch, or one of its own.
+[[gnu::noinline, gnu::cold]] void* take_while_closed(std::size_t size_class) {
+    depot& shared = shared_depot();
+    const std::size_t bytes = (size_class + 1) * step_bytes;
+    {
+        const base::lock_guard lock(shared.mutex);
+        if (free_block* const block = shared.batches[size_class]) {
+            free_block* const rest = block->next;
+            if (rest != nullptr) rest->next_batch = block->next_batch;
+            shared.batches[size_class] = rest != nullptr ? rest : block->next_batch;
+            base::unpoison(block, bytes);
+            return block;
+        }
+    }
+    return ::operator new(bytes);
+}
+
 }  // namespace
 
 void* take_frame(std::size_t bytes) {
     if (bytes > largest_bytes) [[unlikely]]
         return ::operator new(bytes);
     const std::size_t size_class = class_of(bytes);
+    if (mine.are_closed) [[unlikely]]
+        return take_while_closed(size_class);
     magazine& from = mine.of_class[size_class];
     for (;;) {
         if (free_block* const block = from.blocks) {

@@ -148,10 +148,16 @@ class unit_magazine {
     /// Takes from where all take, then from what was never used; false: there is nothing left.
     /// Throws std::bad_alloc; nothing has changed.
     [[nodiscard]] bool refill(std::size_t count) {
-        unit_index chain = pool_.pop_all_shared();
-        if (chain == no_unit) chain = pool_.carve(count);
         const std::size_t first = count_;
-        for (; chain != no_unit; chain = pool_.at(chain).link.load(base::memory_order_relaxed)) push(chain);
+        while (count_ - first < count) {
+            const unit_index shared = pool_.pop_shared();
+            if (shared == no_unit) break;
+            push(shared);
+        }
+        if (count_ == first) {
+            unit_index chain = pool_.carve(count);
+            for (; chain != no_unit; chain = pool_.at(chain).link.load(base::memory_order_relaxed)) push(chain);
+        }
         std::reverse(stack_ + first, stack_ + count_);  // So that what lies in front is taken first.
         return count_ != 0;
     }

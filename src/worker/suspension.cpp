@@ -103,11 +103,17 @@ bool completion::is_complete() const noexcept {
     return its().is_complete;
 }
 
-bool completion::subscribe(const wake_key& key) noexcept {
+completion::answer completion::subscribe(const wake_key& key) noexcept {
     const base::lock_guard lock(its().mutex);
-    if (its().is_complete) return false;
+    if (its().is_complete) return answer::is_complete;
+    if (its().waiter.home != nullptr) return answer::is_taken;
     its().waiter = key;
-    return true;
+    return answer::will_wake;
+}
+
+void refuse_second_waiter() {
+    refuse(errc::empty_task,
+           "chime: another task waits for this one already; a join_handle or pool_job is awaited once");
 }
 
 void completion::unsubscribe() noexcept {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
 namespace chime::inline v0::detail {
@@ -49,6 +50,10 @@ worker::worker(const worker_settings& settings)
       settings_(settings),
       wheel_(wheel_memory_, to_ordinal(now()), settings.tick_shift, settings.stale_slack),
       most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))) {
+    if (settings.records_places) {
+        places_ = base::mapping(settings.max_timers * sizeof(base::atomic<const void*>));
+        if (!places_.commit(places_.reserved_bytes())) throw std::bad_alloc();
+    }
     wheel_.reserve(most_unstamped);
     if (clock_ != nullptr) clock_->attach(*this);
 }
@@ -56,7 +61,10 @@ worker::worker(const worker_settings& settings)
 worker::~worker() {
     CHIME_CHECK(!is_driven(),
                 "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
+    driver_.store(driver::somebody, base::memory_order_relaxed);  // Whoever is destroyed below cannot run it any more.
     is_stopped_.store(true, base::memory_order_relaxed);
+    // A task that came from another loop may be here before that loop has let go of us.
+    while (visitors_.load(base::memory_order_acquire) != 0) base::yield_this_thread();
     {
         const turn_scope scope(*this);
         // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
@@ -97,8 +105,9 @@ void worker::end_drive() noexcept {
 
 /// The owner gives away all that is free.
 void worker::share_all() noexcept {
-    if (!free_callbacks_.is_empty()) free_callbacks_.donate(free_callbacks_.count());
-    if (!free_slots_.is_empty()) free_slots_.donate(free_slots_.count());
+    constexpr std::size_t most = std::size_t{1} << 16U;  // Whoever needs more asks again.
+    if (!free_callbacks_.is_empty()) free_callbacks_.donate(std::min(free_callbacks_.count(), most));
+    if (!free_slots_.is_empty()) free_slots_.donate(std::min(free_slots_.count(), most));
 }
 
 /// Nothing is free, or so it seems to a thread that is not the owner: what was given back may still be in the inbox, or
@@ -206,13 +215,13 @@ void worker::take_over_from_descriptor() noexcept {
     parking_.drain_descriptor();
 }
 
-void worker::hand_over_to_descriptor(ordinal wake_at, bool is_busy) noexcept {
+void worker::hand_over_to_descriptor(ordinal wake_at, bool is_busy, bool is_stopped) noexcept {
     if (!parking_.has_descriptor()) return;
     parked_work_.store(local_work(), base::memory_order_relaxed);
     parking_.publish(wake_at);
     // Under another clock than the system's, no descriptor can tell when the time has come; see poll_fd().
     parking_.set_descriptor(clock_ == nullptr ? to_time_point(wake_at) : never,
-                            is_busy || !inbox_.is_empty() || has_orders());
+                            !is_stopped && (is_busy || !inbox_.is_empty() || has_orders()));
 }
 
 bool worker::wake_up() noexcept {

@@ -86,11 +86,13 @@ class worker final : public clock_listener {
     /// Sleeps until `wake_at`, `limit`, `is_stopped`, or something happens, whichever is first.
     void park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept;
 
+    [[nodiscard]] ordinal next_deadline() const noexcept;
+
     /// Nothing ready, nothing pending, no task, no job, no guard.
     [[nodiscard]] bool is_out_of_work() const noexcept;
 
     /// The driver goes away; what happens from now on makes the descriptor readable.
-    void hand_over_to_descriptor(ordinal wake_at, bool is_busy) noexcept;
+    void hand_over_to_descriptor(ordinal wake_at, bool is_busy, bool is_stopped) noexcept;
     void take_over_from_descriptor() noexcept;
     [[nodiscard]] int descriptor();
 
@@ -159,6 +161,11 @@ class worker final : public clock_listener {
 
     [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
     [[nodiscard]] bool is_current() const noexcept { return current == this; }
+    /// Is whatever runs on this loop below us on the stack, perhaps with the turn of another loop in between?
+    [[nodiscard]] bool is_below() const noexcept {
+        return is_current() ||
+               (is_driven() && turning_thread_.load(base::memory_order_relaxed) == base::thread_number());
+    }
     [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_.load(base::memory_order_relaxed); }
 
     /// The worker whose turn runs on this thread.
@@ -198,7 +205,6 @@ class worker final : public clock_listener {
     void run_posted(unit_index index);
     void sweep(std::size_t budget) noexcept;
     void publish_wheel_counters() noexcept;
-    [[nodiscard]] ordinal next_deadline() const noexcept;
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
     void share_all() noexcept;
     [[nodiscard]] bool has_orders() const noexcept;
@@ -216,7 +222,7 @@ class worker final : public clock_listener {
     void give_back_elsewhere(unit_index index) noexcept;
     void arm_elsewhere(unit_index index, callback& its, wait_limit limit, state_word armed) noexcept;
     void count_arm_elsewhere() noexcept;
-    [[nodiscard]] static const void* place_of_arming(const callback& its);
+    [[nodiscard]] base::atomic<const void*>& place_of_arming(unit_index index) const noexcept;
     static void destroy_closure(callback& its, bool has_extra) noexcept;
     void accept(unit_index index, timed& its);
     void place(unit_index index, timed& its, ordinal target) noexcept;
@@ -262,6 +268,7 @@ class worker final : public clock_listener {
     void destroy_task(unit_index index) noexcept;
     void run_scheduled(unit_index index);
     [[nodiscard]] task_slot& current_slot() const noexcept { return slots_.at(current_slot_); }
+    [[nodiscard]] bool can_wait() const noexcept;
     [[noreturn]] static void refuse_wait();
 
     callback_pool callbacks_;
@@ -269,6 +276,7 @@ class worker final : public clock_listener {
     units units_;
     unit_magazine<callback_pool> free_callbacks_;
     unit_magazine<slot_pool> free_slots_;
+    base::mapping places_;  ///< Where each timer was armed, for who prints it; only if asked for.
     clock_source* clock_;
     std::uint32_t identity_;
     worker_settings settings_;
@@ -315,9 +323,11 @@ class worker final : public clock_listener {
     parking parking_;
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<driver> driver_{driver::nobody};
+    base::atomic<std::uint32_t> turning_thread_{~std::uint32_t{0}};  ///< Whose turn it is, or was last.
     base::atomic<bool> is_stamping_{false};
-    base::atomic<bool> is_short_{false};   ///< Another thread has made new units for want of free ones.
-    base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
+    base::atomic<std::uint32_t> visitors_{0};  ///< Loops that are sending a task here this moment.
+    base::atomic<bool> is_short_{false};       ///< Another thread has made new units for want of free ones.
+    base::atomic<bool> is_wanted_{false};      ///< Another thread has found nothing free.
     base::atomic<bool> is_stopped_{false};
     base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.
     base::atomic<std::uint64_t> wakeups_{0};

@@ -133,9 +133,9 @@ void worker::dump_pending(std::ostream& out) const {
         } else {
             print_deadline(out, its.deadline_now(), at);
         }
-        // What a running loop may free this moment is not looked into.
-        if (settings_.records_places && (is_current() || !is_driven())) {
-            print_where(out, "armed", place_of_arming(its));
+        if (settings_.records_places) {
+            print_where(out, "armed",
+                        place_of_arming(callback_pool::index_of(position)).load(base::memory_order_relaxed));
         } else {
             print_name(out, its.its_operations().name());
         }

@@ -32,6 +32,12 @@ void worker::refuse_wait() {
         "chime: only a task that was spawned on this context can wait here; spawn() the coroutine, and await inside it");
 }
 
+/// Not outside of a task, and not in a coroutine that a task has started beside itself: the task goes on meanwhile.
+bool worker::can_wait() const noexcept {
+    return current_slot_ != no_unit &&
+           phase_of(current_slot().state.load(base::memory_order_relaxed)) == task_phase::executing;
+}
+
 // --- Beginning.
 
 unit_index worker::take_slot() {
@@ -120,7 +126,7 @@ bool worker::sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base
 }
 
 wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* promise) {
-    if (current_slot_ == no_unit) refuse_wait();
+    if (!can_wait()) refuse_wait();
     task_slot& its = current_slot();
     begin_wait(its, frame, promise);
     // A new epoch: what was meant for an earlier suspension finds nobody. Release: the frame can be resumed by whoever
@@ -163,10 +169,10 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
         // A sleep that is over before it began yields all the same [G12].
         state_word scheduled = with_phase(value, task_phase::scheduled);
         if (!is_early) {
-            const bool stops = (value & doomed_flag) == 0;
-            scheduled =
-                with_cause(scheduled, stops ? wake_cause::shutdown : wake_cause::cancelled) | (stops ? told_flag : 0);
+            const bool is_doomed = (value & doomed_flag) != 0;
+            scheduled = with_cause(scheduled, is_doomed ? wake_cause::cancelled : wake_cause::shutdown);
         }
+        if (is_stopped_.load(base::memory_order_relaxed)) scheduled |= told_flag;  // Whatever else it is told.
         if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel)) continue;
         if ((value & linked_flag) == 0) ready_.push(units_, key.slot);
         return true;
@@ -182,7 +188,7 @@ void worker::abandon_suspension(const wake_key& key) noexcept {
 }
 
 void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
-    if (current_slot_ == no_unit) refuse_wait();
+    if (!can_wait()) refuse_wait();
     task_slot& its = current_slot();
     begin_wait(its, frame, promise);
     state_word value = its.state.load(base::memory_order_relaxed);
@@ -194,7 +200,7 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
 }
 
 void worker::depart_to(worker& other, std::coroutine_handle<> frame, promise_base* promise) {
-    if (current_slot_ == no_unit) refuse_wait();
+    if (!can_wait()) refuse_wait();
     task_slot& its = current_slot();
     if (other.is_stopped_.load(base::memory_order_relaxed)) {
         refuse(errc::stopped, "chime: the context to go to was stopped; the task stays where it is");
@@ -220,7 +226,10 @@ void worker::depart_to(worker& other, std::coroutine_handle<> frame, promise_bas
     }
     other.foreign_work_.fetch_add(1, base::memory_order_seq_cst);
     other.spawned_elsewhere_.add(1);
-    other.ring_for(0, other.inbox_.push(other.units_, seat));  // Now the frame is theirs.
+    // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
+    other.visitors_.fetch_add(1, base::memory_order_relaxed);
+    other.ring_for(0, other.inbox_.push(other.units_, seat));  // With the push the frame is theirs.
+    other.visitors_.fetch_sub(1, base::memory_order_release);  // Pairs with the acquire in ~worker().
 }
 
 void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
@@ -318,6 +327,7 @@ void worker::run_scheduled(unit_index index) {
 void worker::resume(unit_index index, wake_cause cause) {
     task_slot& its = slots_.at(index);
     const std::coroutine_handle<> frame = its.resume;
+    const std::uint64_t epoch = life_of(its.state.load(base::memory_order_relaxed));
     end_wait(its, cause);
     current_slot_ = index;
     struct end_of_task {
@@ -341,6 +351,10 @@ void worker::resume(unit_index index, wake_cause cause) {
         const user_code running(*this);
         frame.resume();
     }
+    const state_word after = its.state.load(base::memory_order_relaxed);
+    CHIME_CHECK(phase_of(after) != task_phase::executing || life_of(after) != epoch,
+                "a task suspends through an awaitable of chime, or one that is built on timer_cell; otherwise nobody "
+                "would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
     if (failure_) [[unlikely]]
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -356,6 +370,7 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
         its.forget_control();
         control->moved_to(nullptr, no_unit);
         control->ended.complete();
+        const user_code destructors(*this);  // Of a result that nobody has asked for.
         control->drop_reference();
     }
     counters_.tasks.subtract();

@@ -31,6 +31,23 @@ struct token_reaction {
     timer_handle which;
 };
 
+/// The closures that this thread is destroying right now, because it has cancelled their timers.
+struct closure_end {
+    const worker* home;
+    unit_index index;
+    std::uint64_t life;
+    const closure_end* before;
+};
+thread_local constinit const closure_end* closures_ending = nullptr;
+
+/// A closure that owns its own timer asks about it while it is destroyed.
+bool is_ending_here(const worker* home, unit_index index, std::uint64_t life) noexcept {
+    for (const closure_end* each = closures_ending; each != nullptr; each = each->before) {
+        if (each->home == home && each->index == index && each->life == life) return true;
+    }
+    return false;
+}
+
 ordinal after(ordinal now, std::int64_t delay_ns) noexcept {
     return to_ordinal(deadline_after(to_time_point(now), std::chrono::nanoseconds{delay_ns}));
 }
@@ -41,7 +58,6 @@ ordinal after(ordinal now, std::int64_t delay_ns) noexcept {
 struct callback_extra {
     std::int64_t period_ns = 0;
     missed_ticks policy = missed_ticks::skip;
-    const void* where = nullptr;
     std::optional<std::stop_callback<token_reaction>> watch;
 
     static void* operator new(std::size_t bytes) { return take_frame(bytes); }
@@ -138,8 +154,8 @@ void worker::destroy_closure(callback& its, bool has_extra) noexcept {
 
 // --- Arming.
 
-const void* worker::place_of_arming(const callback& its) {
-    return its.extra()->where;
+base::atomic<const void*>& worker::place_of_arming(unit_index index) const noexcept {
+    return reinterpret_cast<base::atomic<const void*>*>(places_.data())[index];
 }
 
 arming worker::begin_arming() {
@@ -232,13 +248,14 @@ timer_handle worker::arm_with_extra(const arming& begun, const arming_details& d
     const timer_handle made{.life = life_of(vacant), .index = index, .runtime = identity_};
     const state_word preparing = with_state(vacant, timer_state::preparing) | extra_flag;
     try {
-        its.set_extra(new callback_extra{
-            .period_ns = details.period_ns, .policy = details.policy, .where = details.where, .watch = {}});
+        its.set_extra(new callback_extra{.period_ns = details.period_ns, .policy = details.policy, .watch = {}});
     } catch (...) {
         destroy_closure(its, false);
         abandon_arming(begun);
         throw;
     }
+    // Relaxed: it is only printed.
+    if (settings_.records_places) place_of_arming(index).store(details.where, base::memory_order_relaxed);
     // From here on the token can cancel it; at once, if it is cancelled already.
     its.state.store(preparing, base::memory_order_release);
     if (details.token->can_be_cancelled()) {
@@ -517,7 +534,12 @@ cancel_result worker::cancel(timer_handle which) noexcept {
 /// then whoever comes last does.
 void worker::end_cancelled(unit_index index, state_word claimed) noexcept {
     callback& its = callbacks_.at(index);
-    destroy_closure(its, (claimed & extra_flag) != 0);
+    {
+        const closure_end ending{this, index, life_of(claimed), closures_ending};
+        closures_ending = &ending;
+        destroy_closure(its, (claimed & extra_flag) != 0);
+        closures_ending = ending.before;
+    }
     const bool is_here = is_current();
     if (is_here) {
         count_end(false);
@@ -557,12 +579,13 @@ cancel_result worker::cancel_and_wait(timer_handle which) noexcept {
         return result;
     }
     callback& its = callbacks_.at(which.index);
-    if (is_current()) return result;  // Whatever runs on this loop is below us on the stack.
+    if (is_below()) return result;
     if (result == cancel_result::gone) {
         // Somebody else may have cancelled it this moment, and still be busy with its closure.
         for (;;) {
             const state_word value = its.state.load(base::memory_order_acquire);
             if (life_of(value) != which.timer_id() + 1 || state_of(value) != timer_state::ending) return result;
+            if (is_ending_here(this, which.index, life_of(value))) return result;
             base::yield_this_thread();
         }
     }
@@ -578,7 +601,7 @@ cancel_result worker::cancel_and_wait(timer_handle which) noexcept {
 
 bool worker::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
     result = cancel(which);
-    if (result != cancel_result::running || is_current()) return false;
+    if (result != cancel_result::running || is_below()) return false;
     {
         const base::lock_guard lock(waiters_mutex_);
         waiters_.push_back({which.index, which.timer_id(), &who});

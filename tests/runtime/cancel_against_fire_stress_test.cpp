@@ -119,13 +119,13 @@ TEST(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
     std::vector<fate> fates(batch_size);
     std::array<timer_handle, batch_size> handles;
     score sums;
-    for (std::uint64_t batch = 0; batch < scaled(1'000'000) / batch_size; ++batch) {
+    for (std::uint64_t batch = 0; batch < scaled(500'000) / batch_size; ++batch) {
         guard.pat();
         for (fate& each : fates) each.forget();
         std::atomic<std::size_t> armed{0};
         const std::uint64_t longest_ns = random.below(300'000);
         const std::uint64_t pause = random.below(400);
-        context.post([&] {
+        context.post([&, pause, longest_ns] {
             for (std::size_t i = 0; i < batch_size; ++i) {
                 handles[i] = all.after(nanoseconds{(i * longest_ns) / batch_size}, noting(fates[i]));
                 armed.store(i + 1, std::memory_order_release);
@@ -193,7 +193,7 @@ TEST(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
     std::uint64_t cancelled = 0;
     std::uint64_t elapsed = 0;
     std::vector<watched_sleeper> sleepers(batch_size);
-    for (std::uint64_t batch = 0; batch < scaled(1'000'000) / batch_size; ++batch) {
+    for (std::uint64_t batch = 0; batch < scaled(400'000) / batch_size; ++batch) {
         guard.pat();
         for (watched_sleeper& each : sleepers) {
             each.source.emplace();
@@ -338,7 +338,7 @@ TEST(cancel_and_wait, when_it_returns_the_callback_touches_nothing_any_more) {
             memory[2] = memory[1];
         };
         const timer_handle which =
-            repeats ? context.timers().every(1us, missed_ticks::skip, body) : context.timers().after(0ns, body);
+            repeats ? context.timers().every(20us, missed_ticks::skip, body) : context.timers().after(0ns, body);
         // Often enough it is met in the middle of its run.
         if (random.one_in(2)) {
             await_that([&] { return has_begun.load(std::memory_order_relaxed); });

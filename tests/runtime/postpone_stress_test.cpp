@@ -91,7 +91,7 @@ TEST(postpone_against_accept, what_was_made_earlier_before_it_was_accepted_fires
     busy_loop busy;
     timers& all = busy.context.timers();
     random_source random(process_seed());
-    for (std::uint64_t batch = 0; batch < scaled(1'000'000) / batch_size; ++batch) {
+    for (std::uint64_t batch = 0; batch < scaled(400'000) / batch_size; ++batch) {
         guard.pat();
         std::atomic<std::size_t> fired{0};
         for (std::size_t i = 0; i < batch_size; ++i) {
@@ -112,7 +112,7 @@ TEST(postpone_against_arm, what_another_thread_makes_earlier_while_the_callback_
     random_source random(process_seed());
     constexpr std::size_t few = 8;
     std::array<timer_handle, few> handles;
-    for (std::uint64_t batch = 0; batch < scaled(400'000) / few; ++batch) {
+    for (std::uint64_t batch = 0; batch < scaled(200'000) / few; ++batch) {
         guard.pat();
         std::atomic<std::size_t> armed{0};
         std::atomic<std::size_t> fired{0};
@@ -174,7 +174,7 @@ TEST(postpone_against_move, the_last_of_many_postponements_is_the_one_that_count
     random_source random(process_seed());
     std::uint64_t early = 0;
     std::uint64_t late_ones = 0;
-    for (std::uint64_t round = 0; round < scaled(40'000); ++round) {
+    for (std::uint64_t round = 0; round < scaled(15'000); ++round) {
         guard.pat();
         std::atomic<bool> has_fired{false};
         const timer_handle which = all.after(1h, [&has_fired] { has_fired.store(true, std::memory_order_release); });

@@ -99,11 +99,11 @@ inline void spin(std::uint64_t rounds) {
     }
 }
 
-/// Waits, without sleeping, until something becomes true.
+/// Waits until something becomes true: spins for a moment, and then leaves the processor to whoever is to make it true.
 template <class Predicate>
 void await_that(const Predicate& holds) {
     for (unsigned looks = 0; !holds(); ++looks) {
-        if (looks > 2'000 && looks % 256 == 0) std::this_thread::yield();
+        if (looks > 4'000 && looks % 256 == 0) std::this_thread::sleep_for(std::chrono::microseconds{1});
     }
 }
 

@@ -61,6 +61,11 @@ struct closure_elsewhere {
 /// A function that is kept in `Room` bytes, or by a pointer there.
 template <class Function, std::size_t Room>
 struct closure_in {
+    using result = std::invoke_result_t<Function&>;
+    static_assert(
+        !requires { typename result::promise_type; },
+        "this callback returns a task, which nobody would run: spawn the task inside the callback");
+
     static constexpr bool fits = sizeof(Function) <= Room && alignof(Function) <= closure_alignment;
 
     static constexpr const closure_operations& operations =
@@ -93,7 +98,7 @@ template <class Function>
     constexpr bool compares = requires {
         { function == nullptr } -> std::same_as<bool>;
     };
-    if constexpr (compares && !std::is_empty_v<Function>) {
+    if constexpr (compares && !std::is_empty_v<Function> && !std::is_function_v<Function>) {
         return function == nullptr;
     } else {
         return false;

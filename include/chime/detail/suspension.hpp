@@ -72,8 +72,9 @@ class CHIME_API completion {
     void complete() noexcept;
     [[nodiscard]] bool is_complete() const noexcept;
 
-    /// From now on `key` is woken by complete(). False: it is complete already.
-    [[nodiscard]] bool subscribe(const wake_key& key) noexcept;
+    enum class answer { will_wake, is_complete, is_taken };
+    /// From now on `key` is woken by complete(); unless it is complete already, or somebody else waits for it.
+    [[nodiscard]] answer subscribe(const wake_key& key) noexcept;
     /// Afterwards complete() touches nothing of the waiter's any more.
     void unsubscribe() noexcept;
 
@@ -82,6 +83,9 @@ class CHIME_API completion {
     [[nodiscard]] state& its() const noexcept;
     alignas(8) mutable std::byte storage_[80];
 };
+
+/// Throws std::system_error: errc::empty_task.
+[[noreturn]] CHIME_API void refuse_second_waiter();
 
 /// Awaits a completion; lives in the frame of whoever waits.
 class completion_awaiter {
@@ -98,12 +102,13 @@ class completion_awaiter {
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> frame) {
         const wake_key key = begin_suspension(nullptr, frame, promise_of(frame));
-        is_subscribed_ = true;
-        if (!awaited_->subscribe(key)) {
-            is_subscribed_ = false;
+        const completion::answer answer = awaited_->subscribe(key);
+        if (answer != completion::answer::will_wake) {
             abandon_suspension(key);
+            if (answer == completion::answer::is_taken) refuse_second_waiter();
             return false;
         }
+        is_subscribed_ = true;
         return commit_suspension(key);
     }
 
