@@ -160,12 +160,14 @@ class [[nodiscard("await the job for its result; cast it to void to let it run u
     };
 
     /// Throws what the function has thrown; std::system_error: errc::cancelled if the pool was destroyed before it ran.
-    [[nodiscard]] awaiter operator co_await() const noexcept {
+    /// errc::empty_task if it was moved away, or another task waits for it.
+    [[nodiscard]] awaiter operator co_await() const {
+        if (job_ == nullptr) detail::refuse(errc::empty_task, "chime::pool_job: there is no job to wait for");
         return awaiter(*job_);
     }
 
     [[nodiscard]] bool is_done() const noexcept {
-        return job_->ended.is_complete();
+        return job_ != nullptr && job_->ended.is_complete();
     }
 
  private:
