@@ -664,7 +664,7 @@ TEST(regression, b27_a_chain_of_a_million_awaits_is_destroyed_without_recursion)
     EXPECT_EQ(ends, depth + 1);
 }
 
-TEST(regression, b27_a_million_sleepers_are_destroyed_with_their_context) {
+TEST(regression, b27_three_hundred_thousand_sleepers_are_destroyed_with_their_context) {
     const std::uint64_t count = scaled(300'000);
     std::uint64_t ends = 0;
     {
