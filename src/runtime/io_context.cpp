@@ -56,7 +56,7 @@ detail::worker_settings settings_of(const io_context_config& config) {
     settings.slack = config.slack;
     settings.resumes_inline = config.inline_resumption;
     settings.times_callbacks = config.time_callbacks;
-    settings.records_places = config.record_places;
+    settings.records_locations = config.record_locations;
     settings.huge_pages = config.huge_pages ? base::huge_pages::when_large : base::huge_pages::no;
     settings.clock = config.clock;
     return settings;

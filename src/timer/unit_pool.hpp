@@ -19,6 +19,11 @@ inline constexpr std::size_t unit_bytes = 64;
 inline constexpr unit_index no_unit = ~unit_index{0};
 inline constexpr unit_index slot_bit = unit_index{1} << 31U;
 
+/// How many a thread takes when it has none left; how many the owner keeps for itself before it gives some away.
+inline constexpr std::size_t carved_at_once = 64;
+inline constexpr std::size_t kept_in_reserve = 256;
+inline constexpr std::size_t donated_at_once = 128;
+
 /// All records, or all slots, of one context: memory that never moves and is never unmapped while the context lives.
 ///
 /// A unit that is free is in the magazine of a worker or on the shared stack here, linked through `link`. Only the owner
@@ -105,9 +110,6 @@ class unit_pool {
     [[nodiscard]] unit_index* free_room() const noexcept { return reinterpret_cast<unit_index*>(free_memory_.data()); }
 
     void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index), 1); }
-
-    /// Bytes in use, free units included.
-    [[nodiscard]] std::size_t memory_bytes() const noexcept { return size() * sizeof(Unit); }
 
  private:
     [[nodiscard]] static constexpr unit_index index_in(std::uint64_t top) noexcept {

@@ -14,16 +14,11 @@ namespace chime::inline v0::detail {
 
 namespace {
 
-/// The loop that the current task belongs to; it has to be `home`, if that is given.
-worker& worker_of_task(const worker* home) {
+/// The loop that the current task belongs to; it has to be `home`, if that is given. It checks the rest itself.
+worker& worker_of_task(worker* home) {
     worker* const mine = worker::current;
-    if (mine == nullptr || !mine->is_in_a_task() || (home != nullptr && home != mine)) {
-        refuse(
-            errc::not_in_a_task,
-            "chime: only a task that was spawned on this context can wait here; spawn() the coroutine and await inside "
-            "it, or go to that context first with co_await get_scheduler().schedule()");
-    }
-    return *mine;
+    if (mine != nullptr && (home == nullptr || home == mine)) return *mine;
+    worker::refuse_wait();
 }
 
 }  // namespace

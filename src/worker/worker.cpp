@@ -31,10 +31,6 @@ std::uint32_t next_identity() noexcept {
 
 thread_local constinit worker* worker::current = nullptr;
 
-worker* current_worker() noexcept {
-    return worker::current;
-}
-
 time_point worker::base_now() noexcept {
     return base::now();
 }
@@ -50,9 +46,9 @@ worker::worker(const worker_settings& settings)
       settings_(settings),
       wheel_(wheel_memory_, to_ordinal(now()), settings.tick_shift, settings.stale_slack),
       most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))) {
-    if (settings.records_places) {
-        places_ = base::mapping(settings.max_timers * sizeof(base::atomic<const void*>));
-        if (!places_.commit(places_.reserved_bytes())) throw std::bad_alloc();
+    if (settings.records_locations) {
+        locations_ = base::mapping(settings.max_timers * sizeof(base::atomic<const void*>));
+        if (!locations_.commit(locations_.reserved_bytes())) throw std::bad_alloc();
     }
     wheel_.reserve(most_unstamped);
     if (clock_ != nullptr) clock_->attach(*this);

@@ -29,8 +29,6 @@
 
 namespace chime::inline v0::detail {
 
-class joining;
-
 /// How a worker is built; fixed for its life. Validated by whoever takes it from the user.
 struct worker_settings {
     std::size_t max_timers = std::size_t{1} << 24U;
@@ -43,11 +41,11 @@ struct worker_settings {
     std::chrono::nanoseconds slack{};
     bool resumes_inline = true;
     bool times_callbacks = false;
-    bool records_places = false;
+    bool records_locations = false;
     base::huge_pages huge_pages = base::huge_pages::no;
     clock_source* clock = nullptr;
-    state_word life_limit = state_word{1}
-                            << life_bits;  ///< A unit that gets there is not used again; tests make it small.
+    /// A unit that gets there is not used again; tests make it small.
+    state_word life_limit = state_word{1} << life_bits;
 };
 
 /// What a turn leaves behind.
@@ -144,8 +142,9 @@ class worker final : public clock_listener {
         return cause_ == wake_cause::cancelled || cause_ == wake_cause::shutdown ? wake_reason::cancelled
                                                                                  : wake_reason::elapsed;
     }
-    [[nodiscard]] bool is_in_a_task() const noexcept { return current_slot_ != no_unit; }
     [[nodiscard]] bool current_is_doomed() const noexcept;
+    /// Throws std::system_error: errc::not_in_a_task.
+    [[noreturn]] static void refuse_wait();
 
     // --- Work that only counts: jobs elsewhere, guards. Any thread.
 
@@ -172,8 +171,6 @@ class worker final : public clock_listener {
     static thread_local constinit worker* current;
 
  private:
-    friend struct worker_audit;
-
     /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
     struct unstamped {
         std::int64_t delay_ns;
@@ -202,7 +199,6 @@ class worker final : public clock_listener {
     void fire_due(std::size_t budget, turn_answer& answer);
     [[nodiscard]] bool fire_one(const due_entry& due, ordinal now);
     void run_ready(std::size_t budget, turn_answer& answer);
-    void run_posted(unit_index index);
     void sweep(std::size_t budget) noexcept;
     void publish_wheel_counters() noexcept;
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
@@ -210,20 +206,43 @@ class worker final : public clock_listener {
     [[nodiscard]] bool has_orders() const noexcept;
     [[nodiscard]] bool tidy_up_elsewhere();
 
-    // worker_timers.cpp
+    // worker_timers.cpp, and inline in hot_paths.hpp
     [[nodiscard]] unit_index take_callback_elsewhere();
     [[nodiscard]] arming begin_arming_slowly();
-    /// Is there room for all that user code can arm before it gets its deadlines?
-    [[nodiscard]] bool has_places() const noexcept { return wheel_.reserved() >= most_unstamped + 2; }
-    void reserve_places();
+    /// Is there room for the tickets of all that user code can arm before it gets its deadlines?
+    [[nodiscard]] bool has_tickets() const noexcept { return wheel_.reserved() >= most_unstamped + 2; }
+    void reserve_tickets();
     void free_callback(unit_index index) noexcept;
     void free_callback(unit_index index, callback& its) noexcept;
     void share_callbacks() noexcept;
-    void give_back_elsewhere(unit_index index) noexcept;
     void arm_elsewhere(unit_index index, callback& its, wait_limit limit, state_word armed) noexcept;
     void count_arm_elsewhere() noexcept;
-    [[nodiscard]] base::atomic<const void*>& place_of_arming(unit_index index) const noexcept;
+    [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
     static void destroy_closure(callback& its, bool has_extra) noexcept;
+    void run_callback(unit_index index, ordinal now);
+    void end_run(unit_index index) noexcept;
+    void run_posted(unit_index index);
+    void count_end(bool has_fired) noexcept;
+    [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
+    [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
+    /// The ticket of this one, if it has one, has nobody behind it any more.
+    void leave_wheel(timed& its) noexcept {
+        const std::uint32_t ticket = its.ticket_word();
+        if ((ticket & timed::vacant_ticket) != 0) return;
+        its.set_ticket_word(ticket | timed::vacant_ticket);
+        wheel_.count_end();
+        --wheel_live_;
+    }
+    /// What keeps the loop going, as far as the owner knows; may be negative, and is right together with foreign_work_.
+    [[nodiscard]] std::int64_t local_work() const noexcept {
+        return static_cast<std::int64_t>(counters_.pending.get() + counters_.tasks.get()) + posted_;
+    }
+
+    // worker_cancel.cpp
+    void end_cancelled(unit_index index, state_word claimed) noexcept;
+    void notify_waiters(unit_index index, std::uint64_t life) noexcept;
+
+    // worker_postpone.cpp, and inline in hot_paths.hpp
     void accept(unit_index index, timed& its);
     void place(unit_index index, timed& its, ordinal target) noexcept;
     void place_sleep(unit_index index, timed& its, ordinal target) noexcept;
@@ -234,27 +253,8 @@ class worker final : public clock_listener {
     void stamp() noexcept;
     void stamp_at(ordinal now) noexcept;
     void stamp_one(const unstamped& entry, ordinal now) noexcept;
-    /// The ticket of this one, if it has one, has nobody behind it any more.
-    void leave_wheel(timed& its) noexcept {
-        const std::uint32_t ticket = its.ticket_word();
-        if ((ticket & timed::vacant_ticket) != 0) return;
-        its.set_ticket_word(ticket | timed::vacant_ticket);
-        wheel_.count_end();
-        --wheel_live_;
-    }
-    void run_callback(unit_index index, ordinal now);
-    void end_run(unit_index index) noexcept;
-    void end_cancelled(unit_index index, state_word claimed) noexcept;
-    void notify_waiters(unit_index index, std::uint64_t life) noexcept;
     bool postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit);
     bool postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept;
-    [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
-    [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
-    void count_end(bool has_fired) noexcept;
-    /// What keeps the loop going, as far as the owner knows; may be negative, and is right together with foreign_work_.
-    [[nodiscard]] std::int64_t local_work() const noexcept {
-        return static_cast<std::int64_t>(counters_.pending.get() + counters_.tasks.get()) + posted_;
-    }
 
     // worker_tasks.cpp
     [[nodiscard]] unit_index take_slot();
@@ -268,15 +268,14 @@ class worker final : public clock_listener {
     void destroy_task(unit_index index) noexcept;
     void run_scheduled(unit_index index);
     [[nodiscard]] task_slot& current_slot() const noexcept { return slots_.at(current_slot_); }
-    [[nodiscard]] bool can_wait() const noexcept;
-    [[noreturn]] static void refuse_wait();
+    void require_wait() const;
 
     callback_pool callbacks_;
     slot_pool slots_;
     units units_;
     unit_magazine<callback_pool> free_callbacks_;
     unit_magazine<slot_pool> free_slots_;
-    base::mapping places_;  ///< Where each timer was armed, for who prints it; only if asked for.
+    base::mapping locations_;  ///< Where each timer was armed, for who prints it; only if asked for.
     clock_source* clock_;
     std::uint32_t identity_;
     worker_settings settings_;
@@ -299,7 +298,6 @@ class worker final : public clock_listener {
     std::size_t unstamped_count_ = 0;
 
     unit_index current_slot_ = no_unit;
-    unit_index running_callback_ = no_unit;
     wake_cause cause_ = wake_cause::timer;
     std::coroutine_handle<> ended_;  ///< The outermost frame of the current task, when it is through.
     std::exception_ptr failure_;

@@ -133,9 +133,8 @@ void worker::dump_pending(std::ostream& out) const {
         } else {
             print_deadline(out, its.deadline_now(), at);
         }
-        if (settings_.records_places) {
-            print_where(out, "armed",
-                        place_of_arming(callback_pool::index_of(position)).load(base::memory_order_relaxed));
+        if (settings_.records_locations) {
+            print_where(out, "armed", location_of(callback_pool::index_of(position)).load(base::memory_order_relaxed));
         } else {
             print_name(out, its.its_operations().name());
         }

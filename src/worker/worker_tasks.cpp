@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/check.hpp"
 #include "base/thread.hpp"
+#include "worker/hot_paths.hpp"
 #include "worker/scopes.hpp"
 #include "worker/worker.hpp"
 
@@ -15,10 +16,6 @@ namespace chime::inline v0::detail {
 
 namespace {
 
-constexpr std::size_t carved_at_once = 64;
-constexpr std::size_t kept_in_reserve = 256;
-constexpr std::size_t donated_at_once = 128;
-
 /// Phases follow each other by adding; the flags beside them may be set by others at any time and stay as they are.
 constexpr state_word step(task_phase from, task_phase to) noexcept {
     return static_cast<state_word>(to) - static_cast<state_word>(from);
@@ -26,16 +23,20 @@ constexpr state_word step(task_phase from, task_phase to) noexcept {
 
 }  // namespace
 
+/// Not outside of a task, and not in a coroutine that a task has started beside itself: the task goes on meanwhile.
+/// Throws std::system_error: errc::not_in_a_task.
+void worker::require_wait() const {
+    if (current_slot_ != no_unit &&
+        phase_of(current_slot().state.load(base::memory_order_relaxed)) == task_phase::executing) [[likely]]
+        return;
+    refuse_wait();
+}
+
 void worker::refuse_wait() {
     refuse(
         errc::not_in_a_task,
-        "chime: only a task that was spawned on this context can wait here; spawn() the coroutine, and await inside it");
-}
-
-/// Not outside of a task, and not in a coroutine that a task has started beside itself: the task goes on meanwhile.
-bool worker::can_wait() const noexcept {
-    return current_slot_ != no_unit &&
-           phase_of(current_slot().state.load(base::memory_order_relaxed)) == task_phase::executing;
+        "chime: only a task that was spawned on this context can wait here; spawn() the coroutine and await inside it, or "
+        "go to that context first with co_await get_scheduler().schedule()");
 }
 
 // --- Beginning.
@@ -96,14 +97,14 @@ bool worker::spawn(std::coroutine_handle<> root, task_control* control, const vo
 
 /// Notes where to go on. Throws std::bad_alloc, std::system_error; nothing has changed.
 void worker::begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise) {
-    reserve_places();
+    reserve_tickets();
     its.resume = frame;
     its.innermost = promise;
     counters_.suspensions.add();
     counters_.waiting.add();
 }
 
-/// Gives the wait that begins a deadline. Needs reserve_places().
+/// Gives the wait that begins a deadline. Needs reserve_tickets().
 void worker::limit_wait(unit_index index, wait_limit limit) noexcept {
     task_slot& its = slots_.at(index);
     its.set_number(next_number_++);
@@ -115,7 +116,7 @@ void worker::limit_wait(unit_index index, wait_limit limit) noexcept {
         // One look at the clock for this and for what the task has armed before.
         const ordinal read = to_ordinal(now());
         stamp_at(read);
-        place_sleep(index, its, to_ordinal(deadline_after(to_time_point(read), std::chrono::nanoseconds{limit.count})));
+        place_sleep(index, its, ordinal_after(read, limit.count));
     }
 }
 
@@ -126,7 +127,7 @@ bool worker::sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base
 }
 
 wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* promise) {
-    if (!can_wait()) refuse_wait();
+    require_wait();
     task_slot& its = current_slot();
     begin_wait(its, frame, promise);
     // A new epoch: what was meant for an earlier suspension finds nobody. Release: the frame can be resumed by whoever
@@ -188,7 +189,7 @@ void worker::abandon_suspension(const wake_key& key) noexcept {
 }
 
 void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
-    if (!can_wait()) refuse_wait();
+    require_wait();
     task_slot& its = current_slot();
     begin_wait(its, frame, promise);
     state_word value = its.state.load(base::memory_order_relaxed);
@@ -200,7 +201,7 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
 }
 
 void worker::depart_to(worker& other, std::coroutine_handle<> frame, promise_base* promise) {
-    if (!can_wait()) refuse_wait();
+    require_wait();
     task_slot& its = current_slot();
     if (other.is_stopped_.load(base::memory_order_relaxed)) {
         refuse(errc::stopped, "chime: the context to go to was stopped; the task stays where it is");

@@ -8,88 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory_resource>
-#include <new>
 #include <optional>
 #include <vector>
 
+#include "support/counted_new.hpp"
 #include "support/random.hpp"
 #include "support/virtual_time.hpp"
-
-namespace {
-
-std::uint64_t allocations = 0;
-
-void* counted(std::size_t bytes) {
-    ++allocations;
-    return std::malloc(bytes != 0 ? bytes : 1);
-}
-void* counted(std::size_t bytes, std::align_val_t alignment) {
-    ++allocations;
-    const auto unit = static_cast<std::size_t>(alignment);
-    return std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
-}
-void* or_throw(void* memory) {
-    return memory != nullptr ? memory : throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-    return or_throw(counted(bytes));
-}
-void* operator new[](std::size_t bytes) {
-    return or_throw(counted(bytes));
-}
-void* operator new(std::size_t bytes, std::align_val_t a) {
-    return or_throw(counted(bytes, a));
-}
-void* operator new[](std::size_t bytes, std::align_val_t a) {
-    return or_throw(counted(bytes, a));
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-    return counted(bytes);
-}
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
-    return counted(bytes);
-}
-void* operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-    return counted(bytes, a);
-}
-void* operator new[](std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-    return counted(bytes, a);
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, const std::nothrow_t&) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-    std::free(memory);
-}
 
 namespace chime::test {
 namespace {

@@ -25,9 +25,6 @@ struct wake_key {
     std::uint64_t epoch = 0;
 };
 
-/// The loop that is running user code on this thread; null: none.
-[[nodiscard]] CHIME_API worker* current_worker() noexcept;
-
 /// When a wait ends by itself.
 struct wait_limit {
     std::int64_t count = 0;  ///< Nanoseconds from now, or since the clock's epoch.

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "base/thread.hpp"
+#include "worker/hot_paths.hpp"
+#include "worker/worker.hpp"
+
+#include <utility>
+
+// Deadlines: when they are written, by whom, and where in the wheel the ticket then is.
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+/// A task that waits, but not for a time: a made-up handle may name it.
+bool waits_without_timer(unit_index index, const timed& its) noexcept {
+    return (index & slot_bit) != 0 && its.arming_number() == timed::unnumbered;
+}
+
+}  // namespace
+
+// --- Tickets: the owner.
+
+[[gnu::noinline]] void worker::put_ticket(unit_index index, timed& its, ordinal target) noexcept {
+    const std::uint64_t tick = wheel_.tick_of(target);
+    const std::uint16_t stamp = its.next_stamp();
+    wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
+    its.set_ticket(stamp, wheel_.place_of(tick));
+}
+
+void worker::place_sleep(unit_index index, timed& its, ordinal target) noexcept {
+    its.set_deadline(target);
+    place(index, its, target);
+}
+
+/// Makes sure that the ticket of a timer is met by `target`. Needs room that was reserved.
+void worker::move_ticket(unit_index index, timed& its, ordinal target) noexcept {
+    const std::uint64_t tick = wheel_.tick_of(target);
+    if (wheel_.is_met_before(its.place(), tick)) return;  // The ticket will find out and move on.
+    const std::uint16_t stamp = its.next_stamp();
+    if (is_firing_ && its.arming_number() < number_limit_ && tick <= wheel_.current_tick()) {
+        wheel_.put_near({target, its.arming_number(), index, stamp});  // In time for this very turn.
+    } else {
+        wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
+    }
+    its.set_ticket(stamp, wheel_.place_of(tick));
+    wheel_.limit_stale(units_);
+}
+
+/// The owner gives a timer another deadline. `value` is what its word said. Needs room that was reserved.
+void worker::move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept {
+    // In an inbox: the drain looks at whatever the deadline is then. Otherwise the ticket is not later than the deadline
+    // in force; if that grows, there is nothing to do but to write it down.
+    const bool is_later = target >= its.deadline_now();
+    its.set_deadline(target);
+    if ((value & linked_flag) == 0 && !is_later) move_ticket(index, its, target);
+}
+
+/// Another thread has armed it, or given it an earlier deadline. The owner does not write that deadline: the other may be
+/// writing the next one.
+void worker::accept(unit_index index, timed& its) {
+    // Before the deadline is read, so that a later change is not taken for this one. Acquire: pairs with the release
+    // of whoever wrote it.
+    its.state.fetch_and(~moved_flag, base::memory_order_acquire);
+    if (its.arming_number() == timed::unnumbered) {
+        its.set_number(next_number_++);
+        place(index, its, its.deadline_now());
+        if (is_stopped_.load(base::memory_order_relaxed)) {  // It came too late: it is cancelled like the others.
+            const state_word value = its.state.load(base::memory_order_relaxed);
+            cancel({.life = life_of(value), .index = index, .runtime = identity_});
+        }
+    } else if (its.has_timer()) {
+        move_ticket(index, its, its.deadline_now());
+    }
+}
+
+void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
+    unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
+    if (unstamped_count_ == most_unstamped) stamp();
+}
+
+/// One look at the clock for all that was armed by a delay since the last one: never early, because the delay counts
+/// from now, and late by less than what the user's code did in between.
+void worker::stamp() noexcept {
+    stamp_at(to_ordinal(now()));
+}
+
+/// These deadlines are written some time after they were asked for, and another thread may have been told of the timer
+/// meanwhile, and postpone it: it must not be overwritten. Either we see its lock, or it sees that we are at it, and
+/// waits; so both announce themselves before they look, in the one order of all seq_cst steps.
+void worker::stamp_at(ordinal now) noexcept {
+    if (unstamped_count_ == 0) return;
+    is_stamping_.store(true, base::memory_order_seq_cst);
+    const std::size_t count = std::exchange(unstamped_count_, 0);
+    for (std::size_t position = 0; position < count; ++position) stamp_one(unstamped_[position], now);
+    is_stamping_.store(false, base::memory_order_release);  // Pairs with the acquire of whoever waits.
+}
+
+void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
+    timed& its = units_.at(entry.index);
+    const state_word value = its.state.load(base::memory_order_seq_cst);
+    if (life_of(value) != entry.life || !is_waiting(entry.index, value)) return;  // Cancelled, perhaps used again.
+    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;          // Somebody else has the last word.
+    const ordinal target = is_overtaken ? its.deadline_now() : ordinal_after(now, entry.delay_ns);
+    if (entry.is_new) {
+        if (!is_overtaken) its.set_deadline(target);
+        place(entry.index, its, target);
+    } else if (!is_overtaken && its.has_timer()) {
+        move_to(entry.index, its, value, target);
+    }
+}
+
+// --- Postponing.
+
+bool worker::postpone(timer_handle which, wait_limit limit) {
+    if (which.runtime != identity_) return false;
+    if (which.is_sleep() ? !slots_.contains(which.index) : !callbacks_.contains(which.index)) return false;
+    timed& its = units_.at(which.index);
+    if (is_current()) return postpone_here(which.index, its, which.timer_id(), limit);
+    return postpone_from_elsewhere(which.index, its, which.timer_id(), deadline_of(limit));
+}
+
+/// The owner alone moves tickets and fires, so all it has to know is that the timer is pending.
+bool worker::postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit) {
+    state_word value = its.state.load(base::memory_order_acquire);
+    if (life_of(value) != life || !is_waiting(index, value)) return false;
+    if (waits_without_timer(index, its)) return false;
+    reserve_tickets();
+    while ((value & moved_flag) != 0) {
+        // What others have asked for before is overtaken; if the mark is there again later, we are.
+        if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acq_rel)) break;
+        if (life_of(value) != life || !is_waiting(index, value)) return false;
+    }
+    if (limit.is_absolute != 0) {
+        if (unstamped_count_ != 0) stamp();  // Its own deadline may be among those.
+        if (its.has_timer()) {
+            move_to(index, its, value, deadline_of(limit));
+        } else {
+            its.set_deadline(deadline_of(limit));  // Still in the inbox.
+        }
+    } else if (its.arming_number() == timed::unnumbered) {
+        its.set_deadline(deadline_of(limit));
+    } else {
+        stamp_later(index, life, limit.count, false);
+    }
+    counters_.postponed.add();
+    return true;
+}
+
+/// Locks the record for one store: a deadline that is written without would end up in whatever the record is used for
+/// next (models/record_word.pml).
+bool worker::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept {
+    state_word value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        if (life_of(value) != life || !is_waiting(index, value) || waits_without_timer(index, its)) return false;
+        if ((value & locked_flag) != 0) {  // Somebody else is postponing it.
+            base::yield_this_thread();
+            value = its.state.load(base::memory_order_acquire);
+        } else if (its.state.compare_exchange_weak(value, value | locked_flag, base::memory_order_seq_cst)) {
+            break;
+        }
+    }
+
+    // See stamp_at().
+    while (is_stamping_.load(base::memory_order_seq_cst)) base::yield_this_thread();
+    // In one step: the owner may postpone it at the same time, and move the ticket to where it wants it.
+    const bool is_earlier = target < its.deadline.exchange(target, base::memory_order_acq_rel);
+    value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        const bool is_pending = life_of(value) == life && is_waiting(index, value);
+        const bool is_vacant = (value & state_mask) == 0;  // Cancelled meanwhile, and nobody has given it back.
+        const bool needs_owner = (is_pending && is_earlier) || is_vacant;
+        const bool pushes = needs_owner && (value & linked_flag) == 0;
+        const state_word unlocked = (value & ~locked_flag) | (is_pending ? moved_flag : 0) | (pushes ? linked_flag : 0);
+        if (!its.state.compare_exchange_weak(value, unlocked, base::memory_order_seq_cst)) continue;
+        if (pushes) {
+            const std::uint32_t undrained = inbox_.push(units_, index);
+            // Whoever has seen our mark and counted on our push has woken the owner in vain: it is on us to do it again.
+            const bool is_overtaken =
+                its.state.load(base::memory_order_seq_cst) != unlocked || its.deadline_now() != target;
+            ring_for(is_overtaken ? 0 : is_pending ? target : end_of_time, undrained);
+        } else if (needs_owner && is_pending) {
+            ring_for(target, 0);
+        }
+        if (is_pending) postponed_elsewhere_.add(1);
+        return is_pending;
+    }
+}
+
+}  // namespace chime::inline v0::detail
