@@ -19,6 +19,10 @@ enum class errc {
     empty_function,    ///< The function to call is empty. std::errc::invalid_argument.
     empty_task,        ///< The task was moved away or awaited before. std::errc::invalid_argument.
     bad_period,        ///< A period must be longer than zero. std::errc::invalid_argument.
+    on_a_worker,       ///< Not from a thread that runs tasks itself. std::errc::resource_deadlock_would_occur.
+    no_such_worker,    ///< It never was one, or has retired. std::errc::invalid_argument.
+    last_worker,       ///< Somebody has to stay. std::errc::operation_not_permitted.
+    too_many_workers,  ///< There are as many as there may be. std::errc::resource_unavailable_try_again.
     bad_configuration  ///< A configuration makes no sense; the message says what to change. std::errc::invalid_argument.
 };
 

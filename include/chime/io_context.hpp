@@ -5,6 +5,7 @@
 #include <chime/cpu_pool.hpp>
 #include <chime/detail/arming.hpp>
 #include <chime/detail/closure.hpp>
+#include <chime/detail/context_access.hpp>
 #include <chime/detail/export.hpp>
 #include <chime/sleep.hpp>
 #include <chime/time.hpp>
@@ -20,10 +21,6 @@
 
 namespace chime {
 inline namespace v0 {
-
-namespace detail {
-struct context_access;
-}
 
 /// How a context is built; fixed for its life.
 struct io_context_config {
@@ -61,9 +58,9 @@ class scheduler {
 
  private:
     friend class io_context;
-    explicit scheduler(detail::worker* home) noexcept : home_(home) {}
+    explicit scheduler(detail::crew* home) noexcept : home_(home) {}
 
-    detail::worker* home_;
+    detail::crew* home_;
 };
 
 /// One loop, driven by the thread that calls run(): timers, sleeping tasks, posted functions, and no thread of its own.
@@ -177,18 +174,9 @@ class io_context {
     struct state;
 
     std::unique_ptr<state> state_;
-    detail::worker* home_;
+    detail::crew* home_;
     chime::timers* timers_;
 };
-
-namespace detail {
-
-/// The loop behind a context, for what spawns on it.
-struct context_access {
-    [[nodiscard]] static worker& worker_of(io_context& context) noexcept { return *context.home_; }
-};
-
-}  // namespace detail
 
 }  // namespace v0
 }  // namespace chime

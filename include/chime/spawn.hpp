@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chime/detail/context_access.hpp>
 #include <chime/detail/export.hpp>
 #include <chime/detail/task_control.hpp>
 #include <chime/error.hpp>
@@ -45,10 +46,10 @@ inline constexpr bool is_task<task<T>> = true;
 
 /// Gives a frame to a loop. Throws std::system_error: errc::too_many_tasks, errc::stopped; std::bad_alloc. The frame is
 /// still the caller's then, and so is his reference to `control`.
-CHIME_API void spawn_frame(worker& home, std::coroutine_handle<> root, task_control* control, const void* where);
+CHIME_API void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where);
 
 template <class T>
-void spawn_task(worker& home, task<T> spawned, task_control* control, const void* where) {
+void spawn_task(crew& home, task<T> spawned, task_control* control, const void* where) {
     if (!spawned) {
         refuse(errc::empty_task, "chime::spawn: there is nothing to spawn: the task was moved away or spawned before");
     }
@@ -186,6 +187,14 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
         detail::completion_awaiter wait_;
     };
 
+    /// Blocks this thread until the task has come to its end; for code that is not a task, while another thread runs it.
+    /// Throws std::system_error: errc::empty_task for an empty handle, errc::on_a_worker on a thread that runs tasks
+    /// itself: there, await it.
+    void wait() const {
+        if (state_ == nullptr) detail::refuse(errc::empty_task, "chime::join_handle: there is no task to wait for");
+        state_->wait();
+    }
+
     /// The result of a task that is_done(), or its exception; for code that is not a task. Throws std::system_error:
     /// errc::empty_task if it is not done, or was asked before; errc::cancelled if it was destroyed with its context.
     T take() {
@@ -201,20 +210,21 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
     }
 
  private:
-    template <class Awaitable>
-    friend auto spawn(io_context & context, Awaitable && awaitable, const std::source_location& where);
+    template <detail::task_home Context, class Awaitable>
+    friend auto spawn(Context & context, Awaitable && awaitable, const std::source_location& where);
 
     explicit join_handle(detail::join_state<T> * state) noexcept : state_(state) {}
 
     detail::join_state<T>* state_ = nullptr;
 };
 
-/// Starts a task, or anything that can be awaited, on a context. It begins to run in run(), not here. Any thread.
+/// Starts a task, or anything that can be awaited, on an io_context or a runtime. It begins to run in run() or on a worker,
+/// not here. Any thread.
 ///
 /// Throws std::system_error: errc::too_many_tasks, errc::stopped, errc::empty_task; std::bad_alloc. Then nothing runs, and
 /// what was to be spawned is destroyed.
-template <class Awaitable>
-auto spawn(io_context& context, Awaitable&& awaitable,
+template <detail::task_home Context, class Awaitable>
+auto spawn(Context& context, Awaitable&& awaitable,
            const std::source_location& where = std::source_location::current()) {
     auto body = detail::as_task(std::forward<Awaitable>(awaitable));
     using result = typename decltype(body)::value_type;
@@ -226,7 +236,7 @@ auto spawn(io_context& context, Awaitable&& awaitable,
     state.where = detail::pack(where);
     state.add_reference();  // For the slot.
     try {
-        detail::spawn_task(detail::context_access::worker_of(context), std::move(driver), &state, detail::pack(where));
+        detail::spawn_task(detail::context_access::home_of(context), std::move(driver), &state, detail::pack(where));
     } catch (...) {
         state.drop_reference();
         throw;
@@ -260,12 +270,12 @@ decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
     return joined.take();
 }
 
-/// Starts a task, or anything that can be awaited, that nobody will join. An exception of it goes out of run(). One frame
-/// and one slot, nothing else. Throws like spawn().
-template <class Awaitable>
-void spawn_detached(io_context& context, Awaitable&& awaitable,
+/// Starts a task, or anything that can be awaited, that nobody will join. An exception of it goes out of run(), or to
+/// runtime_config::on_exception. One frame and one slot, nothing else. Throws like spawn().
+template <detail::task_home Context, class Awaitable>
+void spawn_detached(Context& context, Awaitable&& awaitable,
                     const std::source_location& where = std::source_location::current()) {
-    detail::spawn_task(detail::context_access::worker_of(context), detail::as_task(std::forward<Awaitable>(awaitable)),
+    detail::spawn_task(detail::context_access::home_of(context), detail::as_task(std::forward<Awaitable>(awaitable)),
                        nullptr, detail::pack(where));
 }
 

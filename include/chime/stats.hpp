@@ -45,6 +45,9 @@ struct timer_stats {
     std::uint64_t waiting = 0;         ///< Now suspended.
     std::uint64_t resumed_inline = 0;  ///< From the timer straight to the task.
     std::uint64_t resumed_queued = 0;
+    std::uint64_t stolen = 0;    ///< Ready tasks that a worker took over from another one.
+    std::uint64_t migrated = 0;  ///< Timers and sleepers that left a worker because it retired,
+    std::uint64_t adopted = 0;   ///< and that another one took over.
 
     std::uint64_t tickets = 0;  ///< Now in the wheel, live and stale.
     std::uint64_t stale_tickets = 0;

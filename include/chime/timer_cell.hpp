@@ -95,7 +95,7 @@ class timer_cell {
 
     enum class stage : std::uint8_t { idle, prepared, committed };
 
-    detail::worker* home_ = nullptr;
+    detail::crew* home_ = nullptr;
     detail::wake_key key_;
     timer_handle handle_;
     std::uint64_t generation_ = 0;

@@ -28,7 +28,7 @@ class timers;
 /// Waits, in a task, until a timer is cancelled and its callback does not run any more. See timers::cancel_and_join.
 class [[nodiscard("await it to know that nothing runs any more")]] cancel_and_join_awaitable {
  public:
-    cancel_and_join_awaitable(detail::worker & home, timer_handle which) noexcept : home_(home), which_(which) {}
+    cancel_and_join_awaitable(detail::crew & home, timer_handle which) noexcept : home_(home), which_(which) {}
     /// May be moved until it is awaited.
     CHIME_API cancel_and_join_awaitable(cancel_and_join_awaitable && other) noexcept;
     cancel_and_join_awaitable& operator=(cancel_and_join_awaitable&&) = delete;
@@ -47,7 +47,7 @@ class [[nodiscard("await it to know that nothing runs any more")]] cancel_and_jo
     }
 
  private:
-    detail::worker& home_;
+    detail::crew& home_;
     timer_handle which_;
     cancel_result result_ = cancel_result::gone;
     bool is_subscribed_ = false;
@@ -213,9 +213,10 @@ class timers {
 
  private:
     friend class io_context;
+    friend class runtime;
     friend class timer_cell;
 
-    explicit timers(detail::worker* home) noexcept : home_(home) {}
+    explicit timers(detail::crew* home) noexcept : home_(home) {}
 
     CHIME_API bool postpone_to(timer_handle which, detail::wait_limit limit);
 
@@ -266,7 +267,7 @@ class timers {
         }
     }
 
-    detail::worker* home_;
+    detail::crew* home_;
 };
 
 /// Owns a timer: when it goes, the timer is cancelled, and nothing of its callback runs any more.

@@ -22,6 +22,10 @@ class chime_category final : public std::error_category {
         case errc::empty_function: return "the function is empty";
         case errc::empty_task: return "the task is empty";
         case errc::bad_period: return "the period is not longer than zero";
+        case errc::on_a_worker: return "this thread runs tasks itself";
+        case errc::no_such_worker: return "there is no such worker";
+        case errc::last_worker: return "the last worker stays";
+        case errc::too_many_workers: return "as many workers run as may be";
         case errc::bad_configuration: return "the configuration makes no sense";
         }
         return "unknown chime error " + std::to_string(code);
@@ -32,12 +36,16 @@ class chime_category final : public std::error_category {
         case errc::cancelled:
         case errc::stopped: return std::errc::operation_canceled;
         case errc::too_many_timers:
-        case errc::too_many_tasks: return std::errc::resource_unavailable_try_again;
-        case errc::not_in_a_task: return std::errc::operation_not_permitted;
+        case errc::too_many_tasks:
+        case errc::too_many_workers: return std::errc::resource_unavailable_try_again;
+        case errc::not_in_a_task:
+        case errc::last_worker: return std::errc::operation_not_permitted;
+        case errc::on_a_worker: return std::errc::resource_deadlock_would_occur;
         case errc::already_running: return std::errc::device_or_resource_busy;
         case errc::empty_function:
         case errc::empty_task:
         case errc::bad_period:
+        case errc::no_such_worker:
         case errc::bad_configuration: return std::errc::invalid_argument;
         }
         return {code, *this};

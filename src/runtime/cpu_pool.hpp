@@ -3,7 +3,7 @@
 
 #include "base/mutex.hpp"
 #include "base/thread.hpp"
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 #include <chime/cpu_pool.hpp>
 
@@ -13,7 +13,7 @@ namespace chime::inline v0 {
 
 /// The queue and the threads. Jobs are linked through themselves.
 struct cpu_pool::state {
-    detail::worker* home;
+    detail::crew* home;
     unsigned wanted_threads;
 
     mutable base::mutex mutex;

@@ -5,7 +5,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "runtime/cpu_pool.hpp"
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 #include <bit>
 #include <limits>
@@ -118,25 +118,26 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 /// In this order: frames and closures that are destroyed with the worker may still ask for timers and pool.
 struct io_context::state {
     explicit state(const io_context_config& config)
-        : timers(&worker), scheduler(&worker), pool(std::make_unique<cpu_pool::state>()), worker(settings_of(config)) {
-        pool.state_->home = &worker;
+        : timers(&crew), scheduler(&crew), pool(std::make_unique<cpu_pool::state>()), crew(settings_of(config)) {
+        pool.state_->home = &crew;
         pool.state_->wanted_threads = config.pool_threads;
     }
 
     chime::timers timers;
     chime::scheduler scheduler;
     chime::cpu_pool pool;
-    detail::worker worker;
+    detail::crew crew;  ///< Of one worker.
+    detail::worker& worker = crew.first();
     base::atomic<bool> is_stopped{false};
 
     std::size_t run(std::size_t most, time_point limit);
 };
 
 io_context::io_context(const io_context_config& config)
-    : state_(std::make_unique<state>(config)), home_(&state_->worker), timers_(&state_->timers) {}
+    : state_(std::make_unique<state>(config)), home_(&state_->crew), timers_(&state_->timers) {}
 
 io_context::~io_context() {
-    CHIME_CHECK(!home_->is_driven(),
+    CHIME_CHECK(!state_->worker.is_driven(),
                 "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
     state_->pool.close();
 }
@@ -219,7 +220,7 @@ int io_context::poll_fd() {
 }
 
 void io_context::dump_pending(std::ostream& out) const {
-    state_->worker.dump_pending(out);
+    state_->crew.dump_pending(out);
 }
 
 }  // namespace chime::inline v0

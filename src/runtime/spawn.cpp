@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <chime/spawn.hpp>
 
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 namespace chime::inline v0::detail {
 
-void spawn_frame(worker& home, std::coroutine_handle<> root, task_control* control, const void* where) {
+void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where) {
     if (home.spawn(root, control, where)) return;
     if (home.is_stopped()) refuse(errc::stopped, "chime::spawn: the timers of this context were stopped, for good");
     refuse(errc::too_many_tasks,

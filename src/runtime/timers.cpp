@@ -2,7 +2,7 @@
 #include <chime/timers.hpp>
 
 #include "base/clock.hpp"
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 #include <chime/sleep.hpp>
 #include <chime/timer_cell.hpp>
@@ -16,33 +16,13 @@ namespace chime::inline v0 {
 
 namespace detail {
 
-arming begin_arming(worker& home) {
-    return home.begin_arming();
-}
-
-void abandon_arming(worker& home, const arming& begun) noexcept {
-    home.abandon_arming(begun);
-}
-
-timer_handle arm(worker& home, std::uint32_t index, const closure_operations& operations, wait_limit limit) noexcept {
-    return home.arm(index, operations, limit);
-}
-
-timer_handle arm_with_extra(worker& home, const arming& begun, const arming_details& details) {
-    return home.arm_with_extra(begun, details);
-}
-
-void post(worker& home, const arming& begun, const closure_operations& operations) noexcept {
-    home.post(begun, operations);
-}
-
 void refuse_empty_function(const char* call) {
     throw std::system_error(make_error_code(errc::empty_function),
                             std::string(call) +
                                 ": there is nothing to call; pass a function that is not empty or null");
 }
 
-void refuse_arming(worker& home, const char* call) {
+void refuse_arming(crew& home, const char* call) {
     if (home.is_stopped()) {
         throw std::system_error(make_error_code(errc::stopped),
                                 std::string(call) + ": the timers were stopped, for good");

@@ -34,8 +34,7 @@ class unit_pool {
     static_assert(sizeof(Unit) == unit_bytes);
 
     /// Throws std::bad_alloc when there is no such range of addresses.
-    unit_pool(std::size_t limit, base::huge_pages advice)
-        : memory_(limit * sizeof(Unit), advice), free_memory_(limit * sizeof(unit_index)), limit_(limit) {}
+    unit_pool(std::size_t limit, base::huge_pages advice) : memory_(limit * sizeof(Unit), advice), limit_(limit) {}
 
     [[nodiscard]] std::byte* data() const noexcept { return memory_.data(); }
 
@@ -96,8 +95,7 @@ class unit_pool {
         const std::size_t used = used_.load(base::memory_order_relaxed);
         const std::size_t end = std::min(used + count, limit_);
         if (end == used) return no_unit;
-        if (!memory_.commit(end * sizeof(Unit)) || !free_memory_.commit(end * sizeof(unit_index)))
-            throw std::bad_alloc();
+        if (!memory_.commit(end * sizeof(Unit))) throw std::bad_alloc();
         for (std::size_t position = used; position != end; ++position) {
             Unit* const made = ::new (static_cast<void*>(memory_.data() + position * sizeof(Unit))) Unit;
             made->link.store(position + 1 == end ? no_unit : index_of(position + 1), base::memory_order_relaxed);
@@ -106,8 +104,7 @@ class unit_pool {
         return index_of(used);
     }
 
-    /// Room for the indices of all units that there are: for the owner's magazine.
-    [[nodiscard]] unit_index* free_room() const noexcept { return reinterpret_cast<unit_index*>(free_memory_.data()); }
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
     void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index), 1); }
 
@@ -121,7 +118,6 @@ class unit_pool {
     }
 
     base::mapping memory_;
-    base::mapping free_memory_;
     std::size_t limit_;
     base::atomic<std::size_t> used_{0};
     base::mutex growth_;
@@ -133,17 +129,25 @@ class unit_pool {
 template <class Pool>
 class unit_magazine {
  public:
-    explicit unit_magazine(Pool& pool) noexcept : pool_(pool), stack_(pool.free_room()) {}
+    /// Throws std::bad_alloc.
+    explicit unit_magazine(Pool& pool) : pool_(pool), memory_(pool.limit() * sizeof(unit_index)) {
+        if (!make_room()) throw std::bad_alloc();
+    }
 
     [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
-    /// Cannot fail: there is room for all units of the pool.
-    void push(unit_index freed) noexcept { stack_[count_++] = freed; }
+    /// False: there is no memory for one more; it goes to where all take from.
+    bool push(unit_index freed) noexcept {
+        if (count_ == room_ && !make_room()) [[unlikely]]
+            return false;
+        stack()[count_++] = freed;
+        return true;
+    }
 
     [[nodiscard]] unit_index pop() noexcept {
-        const unit_index taken = stack_[--count_];
-        pool_.prefetch(stack_[count_ - std::min(count_, pops_ahead)]);
+        const unit_index taken = stack()[--count_];
+        pool_.prefetch(stack()[count_ - std::min(count_, pops_ahead)]);
         return taken;
     }
 
@@ -151,6 +155,7 @@ class unit_magazine {
     /// Throws std::bad_alloc; nothing has changed.
     [[nodiscard]] bool refill(std::size_t count) {
         const std::size_t first = count_;
+        if (room_ - count_ < count && room_ < pool_.limit() && !make_room()) throw std::bad_alloc();
         while (count_ - first < count) {
             const unit_index shared = pool_.pop_shared();
             if (shared == no_unit) break;
@@ -160,25 +165,42 @@ class unit_magazine {
             unit_index chain = pool_.carve(count);
             for (; chain != no_unit; chain = pool_.at(chain).link.load(base::memory_order_relaxed)) push(chain);
         }
-        std::reverse(stack_ + first, stack_ + count_);  // So that what lies in front is taken first.
+        std::reverse(stack() + first, stack() + count_);  // So that what lies in front is taken first.
         return count_ != 0;
     }
 
-    /// Gives `count` of them to everybody.
     void donate(std::size_t count) noexcept {
-        const unit_index first = stack_[count_ - 1];
+        donate(count, [](const auto&) {});
+    }
+
+    /// Gives `count` of them to everybody; `part_with` sees each before it goes.
+    template <class PartWith>
+    void donate(std::size_t count, PartWith&& part_with) noexcept {
+        const unit_index first = stack()[count_ - 1];
         for (std::size_t left = count; left > 1; --left, --count_) {
-            pool_.at(stack_[count_ - 1]).link.store(stack_[count_ - 2], base::memory_order_relaxed);
+            part_with(pool_.at(stack()[count_ - 1]));
+            pool_.at(stack()[count_ - 1]).link.store(stack()[count_ - 2], base::memory_order_relaxed);
         }
-        pool_.push_shared(first, stack_[--count_]);
+        part_with(pool_.at(stack()[count_ - 1]));
+        pool_.push_shared(first, stack()[--count_]);
     }
 
  private:
     /// How far ahead a unit is fetched: those of timers that fired lie anywhere.
     static constexpr std::size_t pops_ahead = 8;
 
+    [[nodiscard]] unit_index* stack() const noexcept { return reinterpret_cast<unit_index*>(memory_.data()); }
+
+    /// There is address space for all units of the pool, and memory for as many as were ever here at once.
+    [[gnu::noinline]] bool make_room() noexcept {
+        if (!memory_.commit(memory_.committed_bytes() + 1)) return false;
+        room_ = memory_.committed_bytes() / sizeof(unit_index);
+        return true;
+    }
+
     Pool& pool_;
-    unit_index* stack_;
+    base::mapping memory_;
+    std::size_t room_ = 0;
     std::size_t count_ = 0;
 };
 

@@ -36,6 +36,7 @@ struct worker_counters {
     counter resumed_inline, resumed_queued;
     counter tickets, stale_tickets, stale_dropped, stale_cancelled, scrubbed, cascaded;
     counter turns, parks, idle_wakeups, commands;
+    counter stolen, adopted, migrated;
     counter longest_callback_ns, longest_turn_ns, latest_ns;
     std::array<counter, lateness_histogram::bucket_count> lateness;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 #include <chime/time.hpp>
 
@@ -16,13 +16,31 @@ namespace chime::inline v0::detail {
     return to_ordinal(deadline_after(to_time_point(now), std::chrono::nanoseconds{delay_ns}));
 }
 
+inline void worker::count_arm() noexcept {
+    counters_.armed.add();
+    counters_.pending.add();
+}
+
+inline void worker::count_end(bool has_fired) noexcept {
+    (has_fired ? counters_.fired : counters_.cancelled).add();
+    counters_.pending.subtract();
+}
+
+/// In a crew of many a unit that leaves its owner takes no ticket along: it is in a wheel that the next one cannot see.
+inline void worker::part_with(timed& its) const noexcept {
+    if (!is_alone_) its.disown_ticket();
+}
+
 /// The owner gives a record back. Its word says vacant already.
 inline void worker::free_callback(unit_index index, callback& its) noexcept {
     leave_wheel(its);
     if (life_of(its.state.load(base::memory_order_relaxed)) < settings_.life_limit) [[likely]] {
-        free_callbacks_.push(index);
-        if (free_callbacks_.count() >= kept_in_reserve) [[unlikely]]
+        if (!free_callbacks_.push(index)) [[unlikely]] {
+            part_with(its);
+            callbacks_.push_shared(index, index);
+        } else if (free_callbacks_.count() >= kept_in_reserve) [[unlikely]] {
             share_callbacks();
+        }
     }
     wheel_.limit_stale(units_);
 }
@@ -39,6 +57,36 @@ inline void worker::place(unit_index index, timed& its, ordinal target) noexcept
     } else {
         put_ticket(index, its, target);
     }
+}
+
+inline timer_handle worker::handle_of(unit_index index, std::uint64_t life) const noexcept {
+    return crew_.handle_of(index, life, seat_);
+}
+
+inline arming worker::begin_arming() {
+    if (!free_callbacks_.is_empty() && has_tickets() && !crew_.is_stopped()) [[likely]] {
+        const unit_index index = free_callbacks_.pop();
+        return {callbacks_.at(index).closure, index, settings_.records_locations};
+    }
+    return begin_arming_slowly();
+}
+
+inline timer_handle worker::arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept {
+    callback& its = callbacks_.at(index);
+    its.operations.store(&operations, base::memory_order_relaxed);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    its.set_number(take_number());
+    count_arm();
+    // Release: pairs with the acquire of whoever cancels it.
+    its.state.store(with_state(vacant, timer_state::armed), base::memory_order_release);
+    if (limit.is_absolute == 0) {
+        its.set_deadline(end_of_time);
+        stamp_later(index, life_of(vacant), limit.count, true);
+    } else {
+        its.set_deadline(crew_.deadline_of(limit));
+        place(index, its, its.deadline_now());
+    }
+    return handle_of(index, life_of(vacant));
 }
 
 }  // namespace chime::inline v0::detail

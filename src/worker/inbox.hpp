@@ -9,46 +9,59 @@
 
 namespace chime::inline v0::detail {
 
-/// What other threads want of a worker: a stack that many push onto and the owner empties at once.
+/// What other threads want of a worker: a stack that many push onto and the owner empties at once, until it is closed.
 ///
 /// It is linked through the records and slots themselves, so it takes no memory and cannot overflow. Whoever pushes has
 /// set `linked` in the unit's word before, in the step that gave him the right to [I11].
 class inbox {
  public:
-    /// How many wait undrained, this one included. Any thread.
+    /// How many wait undrained, this one included; zero: it is closed, and nothing was pushed. Any thread.
     ///
     /// `Units` gives the unit that an index names.
     template <class Units>
-    std::uint32_t push(Units& units, unit_index index) noexcept {
+    [[nodiscard]] std::uint32_t push(Units& units, unit_index index) noexcept {
+        return push_chain(units, index, index, 1);
+    }
+
+    /// The same for `count` units that are linked already, the last one first.
+    template <class Units>
+    [[nodiscard]] std::uint32_t push_chain(Units& units, unit_index first, unit_index last,
+                                           std::uint32_t count) noexcept {
         std::uint64_t top = top_.load(base::memory_order_relaxed);
         for (;;) {
-            units.at(index).link.store(index_in(top), base::memory_order_relaxed);
-            const std::uint64_t pushed = (top >> 32U) + 1;
+            if (index_in(top) == closed) return 0;
+            units.at(last).link.store(index_in(top), base::memory_order_relaxed);
+            const std::uint64_t pushed = (top >> 32U) + count;
             // Seq_cst: the push comes before the look at what the owner has published; pairs with is_empty() in
             // parking, which comes after publishing. It is a release too, for the owner's drain.
-            if (top_.compare_exchange_weak(top, pushed << 32U | index, base::memory_order_seq_cst,
+            if (top_.compare_exchange_weak(top, pushed << 32U | first, base::memory_order_seq_cst,
                                            base::memory_order_relaxed)) {
                 return static_cast<std::uint32_t>(pushed);
             }
         }
     }
 
-    /// Everything that was pushed, last first; no_unit: nothing. The owner.
+    /// Everything that was pushed, last first; no_unit: nothing. The owner, or anybody if it is everybody's.
     [[nodiscard]] unit_index take_all() noexcept {
         if (index_in(top_.load(base::memory_order_relaxed)) == no_unit) return no_unit;
         // Acquire: pairs with the release of each push.
         return index_in(top_.exchange(no_unit, base::memory_order_acquire));
     }
 
+    /// The same, and nothing can be pushed any more. The owner.
+    [[nodiscard]] unit_index close() noexcept { return index_in(top_.exchange(closed, base::memory_order_acq_rel)); }
+    /// For its next owner.
+    void open() noexcept { top_.store(no_unit, base::memory_order_release); }
+
+    [[nodiscard]] bool is_closed() const noexcept { return index_in(top_.load(base::memory_order_relaxed)) == closed; }
+
     [[nodiscard]] bool is_empty() const noexcept {
         return index_in(top_.load(base::memory_order_seq_cst)) == no_unit;  // See push().
     }
 
-    [[nodiscard]] std::uint32_t count() const noexcept {
-        return static_cast<std::uint32_t>(top_.load(base::memory_order_relaxed) >> 32U);
-    }
-
  private:
+    static constexpr unit_index closed = no_unit - 1;
+
     [[nodiscard]] static constexpr unit_index index_in(std::uint64_t top) noexcept {
         return static_cast<unit_index>(top);
     }

@@ -47,6 +47,8 @@ class parking {
     }
 
     [[nodiscard]] bool is_parked() const noexcept { return published_.load(base::memory_order_seq_cst) != awake; }
+    /// Until when; the beginning of time: it is awake.
+    [[nodiscard]] ordinal parked_until() const noexcept { return published_.load(base::memory_order_seq_cst); }
 
     /// Wakes the owner whatever it sleeps for. Any thread.
     bool wake() noexcept { return wake_before(0); }

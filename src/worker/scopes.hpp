@@ -24,12 +24,14 @@ class worker::turn_scope {
 class worker::user_code {
  public:
     explicit user_code(worker& mine) noexcept : mine_(mine) {
+        if (mine_.settings_.shows_progress) mine_.progress_.add();
         if (mine_.settings_.times_callbacks) began_ = mine_.now();
     }
     user_code(const user_code&) = delete;
     user_code& operator=(const user_code&) = delete;
     ~user_code() {
         if (mine_.unstamped_count_ != 0) mine_.stamp();
+        if (mine_.settings_.shows_progress) mine_.progress_.add();
         if (mine_.settings_.times_callbacks) {
             const auto took = mine_.now() - began_;
             mine_.counters_.longest_callback_ns.raise_to(static_cast<std::uint64_t>(took.count()));

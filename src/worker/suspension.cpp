@@ -2,7 +2,7 @@
 #include <chime/detail/suspension.hpp>
 
 #include "base/mutex.hpp"
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 #include <chime/error.hpp>
 
@@ -14,38 +14,40 @@ namespace chime::inline v0::detail {
 
 namespace {
 
-/// The loop that the current task belongs to; it has to be `home`, if that is given. It checks the rest itself.
-worker& worker_of_task(worker* home) {
+/// The loop that the current task belongs to; it has to be one of `home`, if that is given. It checks the rest itself.
+worker& worker_of_task(const crew* home) {
     worker* const mine = worker::current;
-    if (mine != nullptr && (home == nullptr || home == mine)) return *mine;
+    if (mine != nullptr && (home == nullptr || home == &mine->home())) return *mine;
     worker::refuse_wait();
 }
 
 }  // namespace
 
-bool sleep_task(worker* home, wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) {
+bool sleep_task(crew* home, wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) {
     return worker_of_task(home).sleep(limit, frame, promise);
 }
 
-wake_key begin_suspension(worker* home, std::coroutine_handle<> frame, promise_base* promise) {
+wake_key begin_suspension(crew* home, std::coroutine_handle<> frame, promise_base* promise) {
     return worker_of_task(home).begin_suspension(frame, promise);
 }
 
+// Between beginning and committing a task stays where it is.
+
 timer_handle limit_suspension(const wake_key& key, wait_limit limit) {
-    return key.home->limit_suspension(key, limit);
+    return worker::current->limit_suspension(key, limit);
 }
 
 bool commit_suspension(const wake_key& key) noexcept {
-    return key.home->commit_suspension(key);
+    return worker::current->commit_suspension(key);
 }
 
 void abandon_suspension(const wake_key& key) noexcept {
-    key.home->abandon_suspension(key);
+    worker::current->abandon_suspension(key);
 }
 
-void yield_task(worker* home, std::coroutine_handle<> frame, promise_base* promise) {
+void yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise) {
     worker& here = worker_of_task(nullptr);
-    if (home == nullptr || home == &here) {
+    if (home == nullptr || home == &here.home()) {
         here.yield(frame, promise);
     } else {
         here.depart_to(*home, frame, promise);

@@ -2,8 +2,11 @@
 #include <chime/detail/task_control.hpp>
 
 #include "base/atomic.hpp"
+#include "base/futex.hpp"
 #include "base/mutex.hpp"
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
+
+#include <chime/error.hpp>
 
 #include <new>
 
@@ -13,8 +16,9 @@ struct task_control::state {
     base::atomic<std::uint32_t> references{1};
     base::atomic<bool> is_detached{false};
     base::mutex mutex;
-    worker* home = nullptr;  ///< Null: the task has ended.
+    crew* home = nullptr;  ///< Null: the task has ended.
     unit_index slot = no_unit;
+    base::futex_word is_over{0};
 };
 
 task_control::state& task_control::its() const noexcept {
@@ -47,10 +51,28 @@ bool task_control::cancel() noexcept {
     return true;
 }
 
-void task_control::moved_to(worker* home, std::uint32_t slot) noexcept {
+void task_control::moved_to(crew* home, std::uint32_t slot) noexcept {
     const base::lock_guard lock(its().mutex);
     its().home = home;
     its().slot = slot;
+}
+
+void task_control::end() noexcept {
+    moved_to(nullptr, no_unit);
+    ended.complete();
+    // Whoever calls this has a reference, and so has whoever waits: it does not go away under either.
+    its().is_over.store(1, base::memory_order_release);  // Pairs with the acquire in wait().
+    base::futex_wake_all(its().is_over);
+}
+
+void task_control::wait() {
+    if (worker::current != nullptr) {
+        refuse(errc::on_a_worker,
+               "chime: this thread runs tasks itself, perhaps the very one to wait for; co_await the handle instead");
+    }
+    while (its().is_over.load(base::memory_order_acquire) == 0) {
+        static_cast<void>(base::futex_wait(its().is_over, 0));
+    }
 }
 
 void task_control::detach() noexcept {

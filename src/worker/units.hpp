@@ -17,7 +17,10 @@ using slot_pool = unit_pool<task_slot, slot_bit>;
 /// All records and slots of a context, as the wheel and the inbox see them: by index, whatever they are.
 class units {
  public:
-    units(callback_pool& callbacks, slot_pool& slots) noexcept : ranges_{callbacks.data(), slots.data()} {}
+    units(callback_pool& callbacks, slot_pool& slots) noexcept : units(callbacks, slots, 0, false) {}
+    /// As the worker in `seat` sees them: if there are others, a ticket counts only if the unit is its own.
+    units(callback_pool& callbacks, slot_pool& slots, std::uint32_t seat, bool has_others) noexcept
+        : ranges_{callbacks.data(), slots.data()}, seat_(seat), owner_mask_(has_others ? timed::owner_mask : 0) {}
 
     [[nodiscard]] timed& at(unit_index index) const noexcept {
         std::byte* const range = ranges_[index >> 31U];  // A look-up, because kinds come in any order.
@@ -26,13 +29,14 @@ class units {
 
     // What ticket_wheel asks of its records; see wheel.hpp. The owner alone.
     [[nodiscard]] bool holds(unit_index index, std::uint16_t stamp) const noexcept {
-        return (at(index).ticket_word() & timed::mark_mask) == stamp;
+        const timed& its = at(index);
+        return (its.ticket_word() & timed::mark_mask) == stamp && is_own(its);
     }
     void let_go(unit_index index, std::uint16_t stamp) const noexcept {
         timed& its = at(index);
         const std::uint32_t before = its.ticket_word();
         const bool was_left_behind = (before & timed::mark_mask) == (stamp | timed::vacant_ticket);
-        its.set_ticket_word(before | std::uint32_t{was_left_behind} * timed::gone_ticket);
+        if (was_left_behind && is_own(its)) its.set_ticket_word(before | timed::gone_ticket);
     }
     [[nodiscard]] ordinal deadline(unit_index index) const noexcept { return at(index).deadline_now(); }
     [[nodiscard]] std::uint64_t number(unit_index index) const noexcept { return at(index).arming_number(); }
@@ -43,7 +47,13 @@ class units {
     }
 
  private:
+    [[nodiscard]] bool is_own(const timed& its) const noexcept {
+        return ((its.arming_number() ^ seat_) & owner_mask_) == 0;
+    }
+
     std::byte* ranges_[2];
+    std::uint64_t seat_;
+    std::uint64_t owner_mask_;
 };
 static_assert(ticket_resolver<units>);
 

@@ -4,6 +4,8 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/thread.hpp"
+#include "worker/crew.hpp"
+#include "worker/hot_paths.hpp"
 #include "worker/scopes.hpp"
 
 #include <algorithm>
@@ -19,14 +21,6 @@ namespace {
 constexpr std::size_t work_per_timer = 16;
 constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
 
-std::uint32_t next_identity() noexcept {
-    static base::atomic<std::uint32_t> last{0};
-    std::uint32_t identity = 0;
-    // Relaxed: only uniqueness matters.
-    while (identity == 0) identity = last.fetch_add(1, base::memory_order_relaxed) + 1;
-    return identity;
-}
-
 }  // namespace
 
 thread_local constinit worker* worker::current = nullptr;
@@ -35,50 +29,24 @@ time_point worker::base_now() noexcept {
     return base::now();
 }
 
-worker::worker(const worker_settings& settings)
-    : callbacks_(settings.max_timers, settings.huge_pages),
-      slots_(settings.max_tasks, settings.huge_pages),
-      units_(callbacks_, slots_),
+worker::worker(crew& home, std::uint32_t seat)
+    : crew_(home),
+      callbacks_(home.callbacks_),
+      slots_(home.slots_),
+      units_(callbacks_, slots_, seat, !home.is_alone_),
       free_callbacks_(callbacks_),
       free_slots_(slots_),
-      clock_(settings.clock),
-      identity_(next_identity()),
-      settings_(settings),
-      wheel_(wheel_memory_, to_ordinal(now()), settings.tick_shift, settings.stale_slack),
-      most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))) {
-    if (settings.records_locations) {
-        locations_ = base::mapping(settings.max_timers * sizeof(base::atomic<const void*>));
-        if (!locations_.commit(locations_.reserved_bytes())) throw std::bad_alloc();
-    }
+      clock_(home.clock_),
+      settings_(home.settings_),
+      seat_(seat),
+      is_alone_(home.is_alone_),
+      wheel_(wheel_memory_, to_ordinal(now()), settings_.tick_shift, settings_.stale_slack),
+      next_number_(seat) {
     wheel_.reserve(most_unstamped);
     if (clock_ != nullptr) clock_->attach(*this);
 }
 
 worker::~worker() {
-    CHIME_CHECK(!is_driven(),
-                "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
-    driver_.store(driver::somebody, base::memory_order_relaxed);  // Whoever is destroyed below cannot run it any more.
-    is_stopped_.store(true, base::memory_order_relaxed);
-    // A task that came from another loop may be here before that loop has let go of us.
-    while (visitors_.load(base::memory_order_acquire) != 0) base::yield_this_thread();
-    {
-        const turn_scope scope(*this);
-        // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
-        for (std::size_t position = 0; position < slots_.size(); ++position) {
-            const unit_index index = slot_pool::index_of(position);
-            const state_word value = slots_.at(index).state.load(base::memory_order_acquire);
-            if (phase_of(value) != task_phase::vacant) destroy_task(index);
-        }
-        for (std::size_t position = 0; position < callbacks_.size(); ++position) {
-            callback& its = callbacks_.at(callback_pool::index_of(position));
-            const timer_state state = state_of(its.state.load(base::memory_order_acquire));
-            if (state != timer_state::armed && state != timer_state::posted) continue;
-            // Ended first, so that the destructor of one closure may try to cancel another one, or itself.
-            const state_word value = its.state.load(base::memory_order_relaxed);
-            its.state.store(with_state(value + one_life, timer_state::ending), base::memory_order_relaxed);
-            destroy_closure(its, (value & extra_flag) != 0);
-        }
-    }
     if (clock_ != nullptr) clock_->detach(*this);
 }
 
@@ -86,7 +54,7 @@ bool worker::try_begin_drive() noexcept {
     // Acquire: pairs with the release in end_drive(); the wheel passes from one driver to the next [I5].
     driver before = driver::nobody;
     while (!driver_.compare_exchange_weak(before, driver::somebody, base::memory_order_acquire)) {
-        if (before == driver::somebody) return false;
+        if (before == driver::somebody || before == driver::never) return false;
         if (before == driver::tidier) base::yield_this_thread();
         before = driver::nobody;
     }
@@ -99,11 +67,16 @@ void worker::end_drive() noexcept {
     driver_.store(driver::nobody, base::memory_order_release);  // See try_begin_drive().
 }
 
+bool worker::try_end_for_good() noexcept {
+    return driver_.exchange(driver::never, base::memory_order_acquire) != driver::somebody;
+}
+
 /// The owner gives away all that is free.
 void worker::share_all() noexcept {
     constexpr std::size_t most = std::size_t{1} << 16U;  // Whoever needs more asks again.
-    if (!free_callbacks_.is_empty()) free_callbacks_.donate(std::min(free_callbacks_.count(), most));
-    if (!free_slots_.is_empty()) free_slots_.donate(std::min(free_slots_.count(), most));
+    const auto prepare = [this](timed& its) { part_with(its); };
+    if (!free_callbacks_.is_empty()) free_callbacks_.donate(std::min(free_callbacks_.count(), most), prepare);
+    if (!free_slots_.is_empty()) free_slots_.donate(std::min(free_slots_.count(), most), prepare);
 }
 
 /// Nothing is free, or so it seems to a thread that is not the owner: what was given back may still be in the inbox, or
@@ -133,16 +106,18 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const std::uint64_t obeyed_before = counters_.commands.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_work);
-    if (is_wanted_.load(base::memory_order_relaxed) || is_short_.load(base::memory_order_relaxed)) [[unlikely]] {
+    if (is_wanted_.load(base::memory_order_relaxed) || crew_.is_short_.load(base::memory_order_relaxed)) [[unlikely]] {
         is_wanted_.store(false, base::memory_order_relaxed);
-        is_short_.store(false, base::memory_order_relaxed);
+        crew_.is_short_.store(false, base::memory_order_relaxed);
         share_all();
     }
-    if (is_stopped_.load(base::memory_order_relaxed) && !is_swept_) [[unlikely]]
+    if (crew_.is_stopped() && !is_swept_) [[unlikely]]
         sweep(is_bounded ? settings_.command_budget : unlimited_work);
+    if (!is_alone_) find_work();
 
     const time_point began = now();
     now_ = std::max(now_, to_ordinal(began));
+    inline_left_ = settings_.inline_budget;
     // Where only one thing may run, timers and tasks take turns [G12].
     if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, answer);
     if (answer.ran < most) fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
@@ -151,9 +126,10 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     if (was_parked && answer.ran == 0 && counters_.commands.get() == obeyed_before) counters_.idle_wakeups.add();
     publish_wheel_counters();
     answer.wake_at = next_deadline();
-    answer.is_busy = answer.is_busy || !ready_.is_empty() || ordered_ != no_unit || taken_ != no_unit ||
-                     !inbox_.is_empty() || answer.wake_at <= now_ ||
-                     (is_stopped_.load(base::memory_order_relaxed) && !is_swept_);
+    first_deadline_.store(answer.wake_at, base::memory_order_relaxed);  // It is only reported.
+    answer.is_busy = answer.is_busy || ready_count() != 0 || ordered_ != no_unit || taken_ != no_unit ||
+                     !inbox_.is_empty() || answer.wake_at <= now_ || (crew_.is_stopped() && !is_swept_) ||
+                     (!is_alone_ && crew_.has_ready_work());
     if (settings_.times_callbacks) {
         counters_.longest_turn_ns.raise_to(static_cast<std::uint64_t>((now() - began).count()));
     }
@@ -172,33 +148,46 @@ bool worker::is_out_of_work() const noexcept {
     return local_work() + foreign_work_.load(base::memory_order_seq_cst) == 0;
 }
 
-void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
-    const ordinal until = std::min(wake_at, to_ordinal(limit));
+bool worker::begin_park(ordinal until, const base::atomic<bool>& is_stopped) noexcept {
     parked_work_.store(local_work(), base::memory_order_relaxed);  // Published with the next line.
     parking_.publish(until);
-    const bool is_needed =
-        !inbox_.is_empty() || is_out_of_work() || is_stopped.load(base::memory_order_seq_cst) || has_orders();
+    // Seq_cst, like all that is looked at after publishing: pairs with crew::call_helper().
+    if (!is_alone_) crew_.parked_.fetch_add(1, base::memory_order_seq_cst);
+    const bool is_needed = !inbox_.is_empty() || (is_alone_ ? is_out_of_work() : crew_.has_ready_work()) ||
+                           is_stopped.load(base::memory_order_seq_cst) || has_orders();
     if (is_needed) {
-        parking_.withdraw();
-        return;
+        end_park();
+        return false;
     }
     counters_.parks.add();
     was_parked_ = true;
+    return true;
+}
+
+void worker::end_park() noexcept {
+    parking_.withdraw();
+    if (!is_alone_) crew_.parked_.fetch_sub(1, base::memory_order_seq_cst);
+}
+
+void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
+    const ordinal until = std::min(wake_at, to_ordinal(limit));
+    if (!begin_park(until, is_stopped)) return;
     if (clock_ == nullptr) {
         parking_.sleep(to_time_point(until));
     } else {
         // Seq_cst, like all that is looked at after publishing: pairs with drop_outside_work().
-        const bool may_jump = outside_work_.load(base::memory_order_seq_cst) == 0;
+        const bool may_jump = crew_.first().outside_work_.load(base::memory_order_seq_cst) == 0;
         if (!clock_->begin_idle(*this, to_time_point(until), may_jump)) parking_.sleep(never);
         clock_->end_idle(*this);
     }
-    parking_.withdraw();
+    end_park();
 }
 
 /// What other threads ask for without a command. Seq_cst: looked at after publishing, and asked for before the look at
 /// what is published.
 bool worker::has_orders() const noexcept {
-    return (is_stopped_.load(base::memory_order_seq_cst) && !is_swept_) || is_wanted_.load(base::memory_order_seq_cst);
+    return (crew_.is_stopped_.load(base::memory_order_seq_cst) && !is_swept_) ||
+           is_wanted_.load(base::memory_order_seq_cst) || is_called_.load(base::memory_order_seq_cst);
 }
 
 int worker::descriptor() {
@@ -227,30 +216,8 @@ bool worker::wake_up() noexcept {
 }
 
 void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
-    if (undrained >= most_undrained_) deadline = 0;
+    if (undrained >= crew_.most_undrained_) deadline = 0;
     if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
-}
-
-void worker::add_work() noexcept {
-    foreign_work_.fetch_add(1, base::memory_order_seq_cst);
-}
-
-void worker::drop_work() noexcept {
-    // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in park().
-    const std::int64_t left = foreign_work_.fetch_sub(1, base::memory_order_seq_cst) - 1;
-    if (!parking_.is_parked()) return;
-    if (left + parked_work_.load(base::memory_order_relaxed) == 0) wake_up();
-}
-
-void worker::add_outside_work() noexcept {
-    outside_work_.fetch_add(1, base::memory_order_seq_cst);
-    add_work();
-}
-
-void worker::drop_outside_work() noexcept {
-    const bool was_last = outside_work_.fetch_sub(1, base::memory_order_seq_cst) == 1;
-    drop_work();
-    if (was_last && clock_ != nullptr) wake_up();  // It may be that time can go on now.
 }
 
 /// Takes what other threads want into the wheel and the queue, in the order in which they asked.
@@ -271,6 +238,7 @@ void worker::obey(std::size_t budget) {
             is_ordering_ = taken_ != no_unit;
         } else {
             taken_ = inbox_.take_all();
+            if (taken_ == no_unit && !is_alone_) taken_ = crew_.merged_.take_all();
             if (taken_ == no_unit) return;
             is_ordering_ = true;
         }
@@ -280,14 +248,15 @@ void worker::obey(std::size_t budget) {
 
 void worker::obey_one(unit_index index) {
     timed& its = units_.at(index);
+    if (its.owner() != seat_) adopt(index, its);
     // Release: the link is free to be used by whoever sees this. Acquire: what was written before it was pushed.
     const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel) & ~linked_flag;
     if ((index & slot_bit) != 0) {
         switch (phase_of(value)) {
-        case task_phase::scheduled: ready_.push(units_, index); break;
+        case task_phase::scheduled: make_ready(index); break;
         case task_phase::idle:
             // Whether it was moved or not: the owner may have overtaken that, and left the ticket to us.
-            if (its.arming_number() != timed::unnumbered) accept(index, its);
+            if (its.is_numbered()) accept(index, its);
             break;
         case task_phase::vacant:
             if ((value & locked_flag) == 0) free_slot(index);
@@ -298,12 +267,21 @@ void worker::obey_one(unit_index index) {
     }
     switch (state_of(value)) {
     case timer_state::armed: accept(index, its); break;
-    case timer_state::posted: ready_.push(units_, index); break;
+    case timer_state::posted: push_ready(index); break;
     case timer_state::vacant:
         if ((value & locked_flag) == 0) free_callback(index);  // Otherwise whoever holds the lock pushes it once more.
         break;
     default: break;
     }
+}
+
+/// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it again.
+void worker::adopt(unit_index, timed& its) noexcept {
+    counters_.adopted.add();
+    its.disown_ticket();  // Wherever that is, it is in no wheel that anybody turns.
+    its.set_owner(seat_);
+    // It keeps its number, so that those of one origin stay in order; and it counts as armed before this turn.
+    if (its.is_numbered()) next_number_ = std::max(next_number_, its.arming_number() + timed::next_number);
 }
 
 /// Fires what was due and armed before this turn, in order of (deadline, number) [G2].
@@ -338,7 +316,7 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
     timed& its = units_.at(index);
     state_word value = its.state.load(base::memory_order_acquire);
     for (;;) {
-        if (!is_waiting(index, value)) {  // Cancelled or woken a moment ago [I2].
+        if (!crew::is_waiting(index, value)) {  // Cancelled or woken a moment ago [I2].
             wheel_.pop_due();
             its.set_ticket_word(its.ticket_word() | timed::gone_ticket);
             counters_.stale_cancelled.add();
@@ -354,9 +332,9 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
         }
         const bool is_slot = (index & slot_bit) != 0;
         if (is_slot) {
-            const state_word claimed =
-                with_cause(with_phase(value, settings_.resumes_inline ? task_phase::executing : task_phase::scheduled),
-                           wake_cause::timer);
+            const bool is_inline = settings_.resumes_inline && inline_left_ != 0;
+            const state_word claimed = with_cause(
+                with_phase(value, is_inline ? task_phase::executing : task_phase::scheduled), wake_cause::timer);
             if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acq_rel)) continue;
             wheel_.pop_due();
             fire_sleeper(index, claimed, now);
@@ -372,39 +350,37 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
 
 /// Runs what is ready by now, each once; what becomes ready meanwhile waits for the next turn.
 void worker::run_ready(std::size_t budget, turn_answer& answer) {
-    for (std::size_t left = std::min(budget, ready_.size()); left != 0; --left) {
-        const unit_index index = ready_.pop(units_);
+    for (std::size_t left = std::min(budget, ready_count()); left != 0; --left) {
+        const unit_index index = pop_ready();
+        if (index == no_unit) return;                              // Others have taken the rest.
+        if (!is_alone_ && !ring_.is_empty()) crew_.call_helper();  // Who knows how long this one takes.
         ++answer.ran;
-        if ((index & slot_bit) != 0) {
-            run_scheduled(index);
-        } else {
+        if ((index & slot_bit) == 0) {
             run_posted(index);
+        } else if (!run_scheduled(index)) {
+            --answer.ran;
         }
     }
 }
 
-/// Everything stops: cancels every timer and tells every sleeper, a bounded number at a time.
+/// Everything stops: cancels every timer and tells every sleeper of ours, a bounded number at a time. Those of others are
+/// theirs to tell, and whoever adopts one later knows.
 void worker::sweep(std::size_t budget) noexcept {
     for (; budget != 0 && swept_slots_ < slots_.size(); --budget, ++swept_slots_) {
         const unit_index index = slot_pool::index_of(swept_slots_);
-        task_slot& its = slots_.at(index);
+        const task_slot& its = slots_.at(index);
         const state_word value = its.state.load(base::memory_order_acquire);
-        if (phase_of(value) != task_phase::idle || its.arming_number() == timed::unnumbered) continue;
-        if (wake(index, life_of(value), wake_cause::shutdown))
-            its.state.fetch_or(told_flag, base::memory_order_relaxed);
+        if (phase_of(value) != task_phase::idle || !its.is_numbered() || its.owner() != seat_) continue;
+        crew_.wake(index, life_of(value), wake_cause::shutdown);
     }
     for (; budget != 0 && swept_callbacks_ < callbacks_.size(); --budget, ++swept_callbacks_) {
         const unit_index index = callback_pool::index_of(swept_callbacks_);
-        const state_word value = callbacks_.at(index).state.load(base::memory_order_acquire);
-        if (state_of(value) == timer_state::armed)
-            cancel({.life = life_of(value), .index = index, .runtime = identity_});
+        const callback& its = callbacks_.at(index);
+        const state_word value = its.state.load(base::memory_order_acquire);
+        if (state_of(value) != timer_state::armed || its.owner() != seat_) continue;
+        crew_.cancel(handle_of(index, life_of(value)));
     }
     is_swept_ = budget != 0;
-}
-
-void worker::stop_timers() noexcept {
-    is_stopped_.store(true, base::memory_order_seq_cst);
-    wake_up();
 }
 
 }  // namespace chime::inline v0::detail

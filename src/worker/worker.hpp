@@ -3,12 +3,11 @@
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
-#include "base/futex.hpp"
-#include "base/mutex.hpp"
 #include "base/striped_counter.hpp"
 #include "worker/counters.hpp"
 #include "worker/inbox.hpp"
 #include "worker/parking.hpp"
+#include "worker/ready_ring.hpp"
 #include "worker/units.hpp"
 
 #include <chime/cancel.hpp>
@@ -24,12 +23,11 @@
 #include <coroutine>
 #include <cstdint>
 #include <exception>
-#include <iosfwd>
-#include <vector>
+#include <limits>
 
 namespace chime::inline v0::detail {
 
-/// How a worker is built; fixed for its life. Validated by whoever takes it from the user.
+/// How the workers of a crew are built; fixed for their lives. Validated by whoever takes it from the user.
 struct worker_settings {
     std::size_t max_timers = std::size_t{1} << 24U;
     std::size_t max_tasks = std::size_t{1} << 22U;
@@ -37,11 +35,13 @@ struct worker_settings {
     std::size_t stale_slack = 4096;
     std::size_t fire_budget = 512;
     std::size_t ready_budget = 512;
+    std::size_t inline_budget = std::numeric_limits<std::size_t>::max();
     std::size_t command_budget = 4096;
     std::chrono::nanoseconds slack{};
     bool resumes_inline = true;
     bool times_callbacks = false;
     bool records_locations = false;
+    bool shows_progress = false;  ///< Tell when a piece of user code has begun, for whoever looks for stuck workers.
     base::huge_pages huge_pages = base::huge_pages::no;
     clock_source* clock = nullptr;
     /// A unit that gets there is not used again; tests make it small.
@@ -55,17 +55,18 @@ struct turn_answer {
     ordinal wake_at = end_of_time;  ///< Otherwise: when to come back at the latest.
 };
 
+class crew;
+
 /// One loop: a wheel, a queue of ready tasks, an inbox, and a body that does a bounded amount of work.
 ///
 /// Whoever drives it calls turn() and, when that answers that there is nothing to do, park(). One thread at a time
-/// drives it [I5]; while it does, it is the *owner*. Everything marked "any thread" may be called at any time.
+/// drives it [I5]; while it does, it is the *owner*. What any thread may ask for is asked of the crew.
 class worker final : public clock_listener {
  public:
-    /// Throws std::bad_alloc.
-    explicit worker(const worker_settings& settings);
+    /// `seat` is its place in the crew. Throws std::bad_alloc.
+    worker(crew& home, std::uint32_t seat);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
-    /// Destroys what is suspended, innermost first, and what is pending. Nobody may be using it.
     ~worker();
 
     // --- Driving it: the owner, and only while it has the wheel.
@@ -73,6 +74,8 @@ class worker final : public clock_listener {
     /// The calling thread is the owner from now on; false: another one is.
     [[nodiscard]] bool try_begin_drive() noexcept;
     void end_drive() noexcept;
+    /// Nobody drives it any more; false: somebody does.
+    [[nodiscard]] bool try_end_for_good() noexcept;
     [[nodiscard]] bool is_driven() const noexcept {
         return driver_.load(base::memory_order_relaxed) == driver::somebody;
     }
@@ -83,10 +86,13 @@ class worker final : public clock_listener {
 
     /// Sleeps until `wake_at`, `limit`, `is_stopped`, or something happens, whichever is first.
     void park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept;
+    /// The two halves of it, for who drives several on one thread. False: there is something to do.
+    [[nodiscard]] bool begin_park(ordinal until, const base::atomic<bool>& is_stopped) noexcept;
+    void end_park() noexcept;
 
     [[nodiscard]] ordinal next_deadline() const noexcept;
 
-    /// Nothing ready, nothing pending, no task, no job, no guard.
+    /// Nothing ready, nothing pending, no task, no job, no guard. For a worker that is alone.
     [[nodiscard]] bool is_out_of_work() const noexcept;
 
     /// The driver goes away; what happens from now on makes the descriptor readable.
@@ -94,49 +100,19 @@ class worker final : public clock_listener {
     void take_over_from_descriptor() noexcept;
     [[nodiscard]] int descriptor();
 
-    // --- Timers: any thread.
+    /// Leaves the crew: closes the inbox and gives away all that it has, whatever it is. Between turns.
+    void retire() noexcept;
 
-    /// A record to put a closure into; none: refused, because of the cap or because everything stops.
-    /// Throws std::bad_alloc.
-    [[nodiscard]] arming begin_arming();
-    /// The closure could not be made.
-    void abandon_arming(const arming& begun) noexcept;
-    /// Takes the closure.
-    timer_handle arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept;
-    /// The same, with a period or a token. Throws std::bad_alloc; the closure is destroyed then.
-    timer_handle arm_with_extra(const arming& begun, const arming_details& details);
-    void post(const arming& begun, const closure_operations& operations) noexcept;
+    // --- For the task that is executing.
 
-    cancel_result cancel(timer_handle which) noexcept;
-    cancel_result cancel_and_wait(timer_handle which) noexcept;
-    /// True: the callback is running, and `who` is completed when it has ended. False: `result` is final.
-    bool cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who);
-    void unsubscribe(const completion& who) noexcept;
-    /// Throws std::bad_alloc; nothing has changed.
-    bool postpone(timer_handle which, wait_limit limit);
-
-    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? base_now() : clock_->now(); }
-    [[nodiscard]] timer_stats stats() const noexcept;
-    void stop_timers() noexcept;
-    void dump_pending(std::ostream& out) const;
-
-    // --- Tasks.
-
-    /// A task begins: any thread. False: refused. Throws std::bad_alloc; the frame is still the caller's.
-    /// If it begins, the reference to `control` is the task's.
-    [[nodiscard]] bool spawn(std::coroutine_handle<> root, task_control* control, const void* where);
-    bool wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept;  ///< Any thread.
-    void doom(unit_index index) noexcept;  ///< Any thread that knows the task to be alive.
-
-    // For the task that is executing.
     bool sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base* promise);
     wake_key begin_suspension(std::coroutine_handle<> frame, promise_base* promise);
     timer_handle limit_suspension(const wake_key& key, wait_limit limit);
     bool commit_suspension(const wake_key& key) noexcept;
     void abandon_suspension(const wake_key& key) noexcept;
     void yield(std::coroutine_handle<> frame, promise_base* promise);
-    /// The task goes to another loop. Throws std::system_error, std::bad_alloc; it stays.
-    void depart_to(worker& other, std::coroutine_handle<> frame, promise_base* promise);
+    /// The task goes to another crew. Throws std::system_error, std::bad_alloc; it stays.
+    void depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise);
     void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept;
     [[nodiscard]] wake_reason reason() const noexcept {
         return cause_ == wake_cause::cancelled || cause_ == wake_cause::shutdown ? wake_reason::cancelled
@@ -146,31 +122,37 @@ class worker final : public clock_listener {
     /// Throws std::system_error: errc::not_in_a_task.
     [[noreturn]] static void refuse_wait();
 
-    // --- Work that only counts: jobs elsewhere, guards. Any thread.
-
-    void add_work() noexcept;
-    void drop_work() noexcept;
-    /// Work that does not follow the clock: while there is some, virtual time does not jump.
-    void add_outside_work() noexcept;
-    void drop_outside_work() noexcept;
+    // --- Any thread.
 
     bool wake_up() noexcept;
     void time_moved() noexcept override { wake_up(); }
     [[nodiscard]] bool was_woken() const noexcept override { return !parking_.is_parked(); }
+    [[nodiscard]] bool is_parked() const noexcept { return parking_.is_parked(); }
+    /// When it sleeps for something: until when. Awake: the beginning of time.
+    [[nodiscard]] ordinal parked_until() const noexcept { return parking_.parked_until(); }
 
-    [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
+    [[nodiscard]] crew& home() const noexcept { return crew_; }
+    [[nodiscard]] std::uint32_t seat() const noexcept { return seat_; }
+    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? base_now() : clock_->now(); }
     [[nodiscard]] bool is_current() const noexcept { return current == this; }
     /// Is whatever runs on this loop below us on the stack, perhaps with the turn of another loop in between?
     [[nodiscard]] bool is_below() const noexcept {
         return is_current() ||
                (is_driven() && turning_thread_.load(base::memory_order_relaxed) == base::thread_number());
     }
-    [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_.load(base::memory_order_relaxed); }
+    /// Adds what this worker has counted.
+    void add_stats(timer_stats& sums) const noexcept;
+    /// Counts up when a piece of user code begins, and when it ends: odd while one runs. See shows_progress.
+    [[nodiscard]] std::uint64_t progress() const noexcept { return progress_.get(); }
+    /// The first deadline, as of the beginning of the turn that is going on.
+    [[nodiscard]] ordinal first_deadline() const noexcept { return first_deadline_.load(base::memory_order_relaxed); }
 
     /// The worker whose turn runs on this thread.
     static thread_local constinit worker* current;
 
  private:
+    friend class crew;
+
     /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
     struct unstamped {
         std::int64_t delay_ns;
@@ -184,6 +166,7 @@ class worker final : public clock_listener {
         nobody,
         somebody,
         tidier,  ///< For a moment: a thread that needs what nobody is there to give back.
+        never,   ///< Nobody can have it any more.
     };
 
     /// While it lives, user code runs; when it ends, what that armed gets its deadlines.
@@ -196,6 +179,7 @@ class worker final : public clock_listener {
     // worker.cpp
     void obey(std::size_t budget);
     void obey_one(unit_index index);
+    void adopt(unit_index index, timed& its) noexcept;
     void fire_due(std::size_t budget, turn_answer& answer);
     [[nodiscard]] bool fire_one(const due_entry& due, ordinal now);
     void run_ready(std::size_t budget, turn_answer& answer);
@@ -203,28 +187,46 @@ class worker final : public clock_listener {
     void publish_wheel_counters() noexcept;
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
     void share_all() noexcept;
+    void part_with(timed& its) const noexcept;
     [[nodiscard]] bool has_orders() const noexcept;
     [[nodiscard]] bool tidy_up_elsewhere();
 
+    // worker_ready.cpp
+    void push_ready(unit_index index) noexcept;
+    void make_ready(unit_index index) noexcept;
+    [[nodiscard]] std::size_t ready_count() const noexcept;
+    [[nodiscard]] unit_index pop_ready() noexcept;
+    void find_work() noexcept;
+    void end_search() noexcept;
+
+    // worker_retire.cpp
+    void give_away_chain(unit_index chain) noexcept;
+    void give_away(unit_index index) noexcept;
+    void give_away_timer(unit_index index) noexcept;
+
     // worker_timers.cpp, and inline in hot_paths.hpp
-    [[nodiscard]] unit_index take_callback_elsewhere();
+    [[nodiscard]] arming begin_arming();
     [[nodiscard]] arming begin_arming_slowly();
+    timer_handle arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept;
     /// Is there room for the tickets of all that user code can arm before it gets its deadlines?
     [[nodiscard]] bool has_tickets() const noexcept { return wheel_.reserved() >= most_unstamped + 2; }
     void reserve_tickets();
     void free_callback(unit_index index) noexcept;
     void free_callback(unit_index index, callback& its) noexcept;
     void share_callbacks() noexcept;
-    void arm_elsewhere(unit_index index, callback& its, wait_limit limit, state_word armed) noexcept;
-    void count_arm_elsewhere() noexcept;
-    [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
-    static void destroy_closure(callback& its, bool has_extra) noexcept;
     void run_callback(unit_index index, ordinal now);
     void end_run(unit_index index) noexcept;
     void run_posted(unit_index index);
+    void count_arm() noexcept;
     void count_end(bool has_fired) noexcept;
-    [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
-    [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
+    [[nodiscard]] std::uint64_t take_number() noexcept {
+        const std::uint64_t taken = next_number_;
+        next_number_ += timed::next_number;
+        return taken;
+    }
+    /// Our own, without a timer.
+    [[nodiscard]] std::uint64_t unnumbered() const noexcept { return timed::unnumbered | seat_; }
+    [[nodiscard]] timer_handle handle_of(unit_index index, std::uint64_t life) const noexcept;
     /// The ticket of this one, if it has one, has nobody behind it any more.
     void leave_wheel(timed& its) noexcept {
         const std::uint32_t ticket = its.ticket_word();
@@ -238,10 +240,6 @@ class worker final : public clock_listener {
         return static_cast<std::int64_t>(counters_.pending.get() + counters_.tasks.get()) + posted_;
     }
 
-    // worker_cancel.cpp
-    void end_cancelled(unit_index index, state_word claimed) noexcept;
-    void notify_waiters(unit_index index, std::uint64_t life) noexcept;
-
     // worker_postpone.cpp, and inline in hot_paths.hpp
     void accept(unit_index index, timed& its);
     void place(unit_index index, timed& its, ordinal target) noexcept;
@@ -254,7 +252,6 @@ class worker final : public clock_listener {
     void stamp_at(ordinal now) noexcept;
     void stamp_one(const unstamped& entry, ordinal now) noexcept;
     bool postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit);
-    bool postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept;
 
     // worker_tasks.cpp
     [[nodiscard]] unit_index take_slot();
@@ -262,33 +259,39 @@ class worker final : public clock_listener {
     void begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise);
     void limit_wait(unit_index index, wait_limit limit) noexcept;
     void fire_sleeper(unit_index index, state_word value, ordinal now);
+    void end_timer(task_slot& its, wake_cause cause) noexcept;
     void end_wait(task_slot& its, wake_cause cause) noexcept;
     void resume(unit_index index, wake_cause cause);
     void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept;
     void destroy_task(unit_index index) noexcept;
-    void run_scheduled(unit_index index);
+    bool run_scheduled(unit_index index);
     [[nodiscard]] task_slot& current_slot() const noexcept { return slots_.at(current_slot_); }
     void require_wait() const;
 
-    callback_pool callbacks_;
-    slot_pool slots_;
+    crew& crew_;
+    callback_pool& callbacks_;
+    slot_pool& slots_;
     units units_;
     unit_magazine<callback_pool> free_callbacks_;
     unit_magazine<slot_pool> free_slots_;
-    base::mapping locations_;  ///< Where each timer was armed, for who prints it; only if asked for.
     clock_source* clock_;
-    std::uint32_t identity_;
-    worker_settings settings_;
+    const worker_settings& settings_;
+    const std::uint32_t seat_;
+    const bool is_alone_;  ///< There will never be another worker in this crew.
 
     storage wheel_memory_{nullptr};
     ticket_wheel wheel_;
     std::size_t wheel_live_ = 0;  ///< Timers whose tickets are in the wheel.
-    std::uint64_t next_number_ = 0;
+    std::uint64_t next_number_;
     std::uint64_t number_limit_ = 0;
     ordinal now_ = 0;  ///< Of this turn.
     bool is_firing_ = false;
 
-    unit_queue ready_;
+    unit_queue ready_;  ///< What is ready, if this worker is alone;
+    ready_ring ring_;   ///< if not, for all to take.
+    bool is_searching_ = false;
+    std::uint32_t victim_ = 0;  ///< Where to begin to look for work.
+    std::size_t inline_left_ = 0;
     unit_index taken_ = no_unit;  ///< From the inbox, last first; being put in order.
     unit_index ordered_ = no_unit;
     bool is_ordering_ = false;
@@ -313,35 +316,22 @@ class worker final : public clock_listener {
     std::int64_t posted_ = 0;  ///< Functions that wait to be run.
     worker_counters counters_;
 
+    // What other threads read.
+    counter progress_;
+    base::atomic<ordinal> first_deadline_{end_of_time};
+    base::atomic<bool> is_stamping_{false};
+
     // What other threads write.
     inbox inbox_;
     base::atomic<std::int64_t> foreign_work_{0};  ///< Beside the inbox: who pushes has the line already.
-    base::atomic<std::int64_t> foreign_pending_{0};
     base::atomic<std::uint32_t> outside_work_{0};
     parking parking_;
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<driver> driver_{driver::nobody};
     base::atomic<std::uint32_t> turning_thread_{~std::uint32_t{0}};  ///< Whose turn it is, or was last.
-    base::atomic<bool> is_stamping_{false};
-    base::atomic<std::uint32_t> visitors_{0};  ///< Loops that are sending a task here this moment.
-    base::atomic<bool> is_short_{false};       ///< Another thread has made new units for want of free ones.
-    base::atomic<bool> is_wanted_{false};      ///< Another thread has found nothing free.
-    base::atomic<bool> is_stopped_{false};
-    base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.
+    base::atomic<bool> is_called_{false};  ///< Somebody has work for it; see crew::call_helper().
+    base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
     base::atomic<std::uint64_t> wakeups_{0};
-    base::striped_counter<> armed_elsewhere_;
-    base::striped_counter<> spawned_elsewhere_;
-    base::striped_counter<> cancelled_elsewhere_;
-    base::striped_counter<> postponed_elsewhere_;
-    base::striped_counter<> refused_;
-
-    base::mutex waiters_mutex_;
-    struct waiter {
-        unit_index index;
-        std::uint64_t life;
-        completion* who;
-    };
-    std::vector<waiter> waiters_;
 };
 
 }  // namespace chime::inline v0::detail

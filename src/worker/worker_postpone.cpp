@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "base/thread.hpp"
+#include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
-#include "worker/worker.hpp"
 
 #include <utility>
 
 // Deadlines: when they are written, by whom, and where in the wheel the ticket then is.
 
 namespace chime::inline v0::detail {
-
-namespace {
-
-/// A task that waits, but not for a time: a made-up handle may name it.
-bool waits_without_timer(unit_index index, const timed& its) noexcept {
-    return (index & slot_bit) != 0 && its.arming_number() == timed::unnumbered;
-}
-
-}  // namespace
 
 // --- Tickets: the owner.
 
@@ -61,15 +51,20 @@ void worker::accept(unit_index index, timed& its) {
     // Before the deadline is read, so that a later change is not taken for this one. Acquire: pairs with the release
     // of whoever wrote it.
     its.state.fetch_and(~moved_flag, base::memory_order_acquire);
-    if (its.arming_number() == timed::unnumbered) {
-        its.set_number(next_number_++);
-        place(index, its, its.deadline_now());
-        if (is_stopped_.load(base::memory_order_relaxed)) {  // It came too late: it is cancelled like the others.
-            const state_word value = its.state.load(base::memory_order_relaxed);
-            cancel({.life = life_of(value), .index = index, .runtime = identity_});
-        }
-    } else if (its.has_timer()) {
+    if (its.has_timer()) {
         move_ticket(index, its, its.deadline_now());
+        return;
+    }
+    if (!its.is_numbered()) its.set_number(take_number());
+    place(index, its, its.deadline_now());
+    if (!crew_.is_stopped()) [[likely]]
+        return;
+    // It came too late: it ends like the others.
+    const state_word value = its.state.load(base::memory_order_relaxed);
+    if ((index & slot_bit) != 0) {
+        crew_.wake(index, life_of(value), wake_cause::shutdown);
+    } else {
+        crew_.cancel(handle_of(index, life_of(value)));
     }
 }
 
@@ -98,8 +93,9 @@ void worker::stamp_at(ordinal now) noexcept {
 void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
     timed& its = units_.at(entry.index);
     const state_word value = its.state.load(base::memory_order_seq_cst);
-    if (life_of(value) != entry.life || !is_waiting(entry.index, value)) return;  // Cancelled, perhaps used again.
-    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;          // Somebody else has the last word.
+    if (life_of(value) != entry.life || !crew::is_waiting(entry.index, value))
+        return;                                                           // Cancelled, perhaps used again.
+    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;  // Somebody else has the last word.
     const ordinal target = is_overtaken ? its.deadline_now() : ordinal_after(now, entry.delay_ns);
     if (entry.is_new) {
         if (!is_overtaken) its.set_deadline(target);
@@ -111,79 +107,31 @@ void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
 
 // --- Postponing.
 
-bool worker::postpone(timer_handle which, wait_limit limit) {
-    if (which.runtime != identity_) return false;
-    if (which.is_sleep() ? !slots_.contains(which.index) : !callbacks_.contains(which.index)) return false;
-    timed& its = units_.at(which.index);
-    if (is_current()) return postpone_here(which.index, its, which.timer_id(), limit);
-    return postpone_from_elsewhere(which.index, its, which.timer_id(), deadline_of(limit));
-}
-
 /// The owner alone moves tickets and fires, so all it has to know is that the timer is pending.
 bool worker::postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit) {
     state_word value = its.state.load(base::memory_order_acquire);
-    if (life_of(value) != life || !is_waiting(index, value)) return false;
-    if (waits_without_timer(index, its)) return false;
+    if (life_of(value) != life || !crew::is_waiting(index, value)) return false;
+    if ((index & slot_bit) != 0 && !its.is_numbered()) return false;  // It waits for something else.
     reserve_tickets();
     while ((value & moved_flag) != 0) {
         // What others have asked for before is overtaken; if the mark is there again later, we are.
         if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acq_rel)) break;
-        if (life_of(value) != life || !is_waiting(index, value)) return false;
+        if (life_of(value) != life || !crew::is_waiting(index, value)) return false;
     }
     if (limit.is_absolute != 0) {
         if (unstamped_count_ != 0) stamp();  // Its own deadline may be among those.
         if (its.has_timer()) {
-            move_to(index, its, value, deadline_of(limit));
+            move_to(index, its, value, crew_.deadline_of(limit));
         } else {
-            its.set_deadline(deadline_of(limit));  // Still in the inbox.
+            its.set_deadline(crew_.deadline_of(limit));  // Still in the inbox.
         }
-    } else if (its.arming_number() == timed::unnumbered) {
-        its.set_deadline(deadline_of(limit));
+    } else if (!its.is_numbered()) {
+        its.set_deadline(crew_.deadline_of(limit));
     } else {
         stamp_later(index, life, limit.count, false);
     }
     counters_.postponed.add();
     return true;
-}
-
-/// Locks the record for one store: a deadline that is written without would end up in whatever the record is used for
-/// next (models/record_word.pml).
-bool worker::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept {
-    state_word value = its.state.load(base::memory_order_acquire);
-    for (;;) {
-        if (life_of(value) != life || !is_waiting(index, value) || waits_without_timer(index, its)) return false;
-        if ((value & locked_flag) != 0) {  // Somebody else is postponing it.
-            base::yield_this_thread();
-            value = its.state.load(base::memory_order_acquire);
-        } else if (its.state.compare_exchange_weak(value, value | locked_flag, base::memory_order_seq_cst)) {
-            break;
-        }
-    }
-
-    // See stamp_at().
-    while (is_stamping_.load(base::memory_order_seq_cst)) base::yield_this_thread();
-    // In one step: the owner may postpone it at the same time, and move the ticket to where it wants it.
-    const bool is_earlier = target < its.deadline.exchange(target, base::memory_order_acq_rel);
-    value = its.state.load(base::memory_order_acquire);
-    for (;;) {
-        const bool is_pending = life_of(value) == life && is_waiting(index, value);
-        const bool is_vacant = (value & state_mask) == 0;  // Cancelled meanwhile, and nobody has given it back.
-        const bool needs_owner = (is_pending && is_earlier) || is_vacant;
-        const bool pushes = needs_owner && (value & linked_flag) == 0;
-        const state_word unlocked = (value & ~locked_flag) | (is_pending ? moved_flag : 0) | (pushes ? linked_flag : 0);
-        if (!its.state.compare_exchange_weak(value, unlocked, base::memory_order_seq_cst)) continue;
-        if (pushes) {
-            const std::uint32_t undrained = inbox_.push(units_, index);
-            // Whoever has seen our mark and counted on our push has woken the owner in vain: it is on us to do it again.
-            const bool is_overtaken =
-                its.state.load(base::memory_order_seq_cst) != unlocked || its.deadline_now() != target;
-            ring_for(is_overtaken ? 0 : is_pending ? target : end_of_time, undrained);
-        } else if (needs_owner && is_pending) {
-            ring_for(target, 0);
-        }
-        if (is_pending) postponed_elsewhere_.add(1);
-        return is_pending;
-    }
 }
 
 }  // namespace chime::inline v0::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "base/check.hpp"
 #include "base/thread.hpp"
+#include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
 #include "worker/scopes.hpp"
-#include "worker/worker.hpp"
 
 #include <chime/detail/task_control.hpp>
 #include <chime/error.hpp>
@@ -42,18 +42,8 @@ void worker::refuse_wait() {
 // --- Beginning.
 
 unit_index worker::take_slot() {
-    if (!is_current()) {
-        unit_index taken = slots_.pop_shared();
-        if (taken == no_unit) {
-            is_short_.store(true, base::memory_order_relaxed);  // The owner may have plenty; see its next turn.
-            taken = slots_.carve(1);
-        }
-        if (taken == no_unit && tidy_up_elsewhere()) taken = slots_.pop_shared();
-        return taken;
-    }
-    if (free_slots_.is_empty()) [[unlikely]] {
-        if (!free_slots_.refill(carved_at_once)) return no_unit;
-    }
+    if (free_slots_.is_empty() && !free_slots_.refill(carved_at_once)) [[unlikely]]
+        return no_unit;
     return free_slots_.pop();
 }
 
@@ -61,36 +51,12 @@ unit_index worker::take_slot() {
 void worker::free_slot(unit_index index) noexcept {
     if (life_of(slots_.at(index).state.load(base::memory_order_relaxed)) >= settings_.life_limit) [[unlikely]]
         return;
-    free_slots_.push(index);
-    if (free_slots_.count() >= kept_in_reserve && slots_.shared_is_empty()) {
-        free_slots_.donate(donated_at_once);
+    if (!free_slots_.push(index)) [[unlikely]] {
+        part_with(slots_.at(index));
+        slots_.push_shared(index, index);
+    } else if (free_slots_.count() >= kept_in_reserve && slots_.shared_is_empty()) {
+        free_slots_.donate(donated_at_once, [this](timed& its) { part_with(its); });
     }
-}
-
-bool worker::spawn(std::coroutine_handle<> root, task_control* control, const void* where) {
-    const unit_index index = is_stopped_.load(base::memory_order_relaxed) ? no_unit : take_slot();
-    if (index == no_unit) {
-        refused_.add(1);
-        return false;
-    }
-    task_slot& its = slots_.at(index);
-    its.set_up(root, control, where);
-    if (control != nullptr) control->moved_to(this, index);
-    const state_word vacant = its.state.load(base::memory_order_relaxed);
-    const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
-    if (is_current()) {
-        counters_.tasks.add();
-        counters_.suspensions.add();
-        counters_.waiting.add();
-        its.state.store(scheduled, base::memory_order_release);
-        ready_.push(units_, index);
-    } else {
-        foreign_work_.fetch_add(1, base::memory_order_seq_cst);
-        spawned_elsewhere_.add(1);
-        its.state.store(scheduled | linked_flag, base::memory_order_release);
-        ring_for(0, inbox_.push(units_, index));
-    }
-    return true;
 }
 
 // --- Waiting: the task that is executing.
@@ -107,11 +73,10 @@ void worker::begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_b
 /// Gives the wait that begins a deadline. Needs reserve_tickets().
 void worker::limit_wait(unit_index index, wait_limit limit) noexcept {
     task_slot& its = slots_.at(index);
-    its.set_number(next_number_++);
-    counters_.armed.add();
-    counters_.pending.add();
+    its.set_number(take_number());
+    count_arm();
     if (limit.is_absolute != 0) {
-        place_sleep(index, its, deadline_of(limit));
+        place_sleep(index, its, crew_.deadline_of(limit));
     } else {
         // One look at the clock for this and for what the task has armed before.
         const ordinal read = to_ordinal(now());
@@ -134,17 +99,17 @@ wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* p
     // sees this and, later, that it is idle.
     const state_word before =
         its.state.fetch_add(one_life + step(task_phase::executing, task_phase::suspending), base::memory_order_acq_rel);
-    return {this, current_slot_, life_of(before) + 1};
+    return {&crew_, current_slot_, life_of(before) + 1};
 }
 
 timer_handle worker::limit_suspension(const wake_key& key, wait_limit limit) {
     limit_wait(key.slot, limit);
-    return {.life = key.epoch, .index = key.slot, .runtime = identity_};
+    return handle_of(key.slot, key.epoch);
 }
 
 bool worker::commit_suspension(const wake_key& key) noexcept {
     task_slot& its = slots_.at(key.slot);
-    const bool is_timed = its.arming_number() != timed::unnumbered;
+    const bool is_timed = its.is_numbered();
     state_word value = its.state.load(base::memory_order_acquire);
     for (;;) {
         const bool is_early = phase_of(value) == task_phase::woken_early;
@@ -155,12 +120,11 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
             end_wait(its, cause_of(value));
             return false;
         }
-        if (is_timed && is_stopped_.load(base::memory_order_relaxed) && (value & told_flag) != 0) [[unlikely]] {
+        if (is_timed && crew_.is_stopped() && (value & told_flag) != 0) [[unlikely]] {
             is_condemned_ = true;  // It was told before; it is destroyed where it stands.
             return true;
         }
-        const bool is_over =
-            is_timed && (is_early || (value & doomed_flag) != 0 || is_stopped_.load(base::memory_order_relaxed));
+        const bool is_over = is_timed && (is_early || (value & doomed_flag) != 0 || crew_.is_stopped());
         if (!is_over) {
             // Release: pairs with the acquire of whoever claims it to resume it.
             const state_word idle = with_phase(value, task_phase::idle);
@@ -173,9 +137,9 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
             const bool is_doomed = (value & doomed_flag) != 0;
             scheduled = with_cause(scheduled, is_doomed ? wake_cause::cancelled : wake_cause::shutdown);
         }
-        if (is_stopped_.load(base::memory_order_relaxed)) scheduled |= told_flag;  // Whatever else it is told.
+        if (crew_.is_stopped()) scheduled |= told_flag;  // Whatever else it is told.
         if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel)) continue;
-        if ((value & linked_flag) == 0) ready_.push(units_, key.slot);
+        if ((value & linked_flag) == 0) make_ready(key.slot);
         return true;
     }
 }
@@ -197,13 +161,13 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
     do {
         scheduled = with_cause(with_phase(value + one_life, task_phase::scheduled), wake_cause::completion);
     } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel));
-    if ((value & linked_flag) == 0) ready_.push(units_, current_slot_);
+    if ((value & linked_flag) == 0) push_ready(current_slot_);
 }
 
-void worker::depart_to(worker& other, std::coroutine_handle<> frame, promise_base* promise) {
+void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise) {
     require_wait();
     task_slot& its = current_slot();
-    if (other.is_stopped_.load(base::memory_order_relaxed)) {
+    if (other.is_stopped()) {
         refuse(errc::stopped, "chime: the context to go to was stopped; the task stays where it is");
     }
     const unit_index seat = other.take_slot();
@@ -219,18 +183,18 @@ void worker::depart_to(worker& other, std::coroutine_handle<> frame, promise_bas
     has_departed_ = true;  // The slot is given back when the frame has let go of this thread's stack.
     const state_word vacant = next.state.load(base::memory_order_relaxed);
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
-    next.state.store(scheduled | linked_flag, base::memory_order_release);
+    next.set_number(timed::unnumbered | other.first().seat_);
+    next.state.store(scheduled | (other.is_alone_ ? linked_flag : 0), base::memory_order_release);
     if (control != nullptr) {
         // Who cancels it meanwhile marks the old slot or the new one; a mark on the old one comes along.
         control->moved_to(&other, seat);
         next.state.fetch_or(its.state.load(base::memory_order_acquire) & doomed_flag, base::memory_order_relaxed);
     }
-    other.foreign_work_.fetch_add(1, base::memory_order_seq_cst);
-    other.spawned_elsewhere_.add(1);
+    other.count_spawn_elsewhere();
     // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
     other.visitors_.fetch_add(1, base::memory_order_relaxed);
-    other.ring_for(0, other.inbox_.push(other.units_, seat));  // With the push the frame is theirs.
-    other.visitors_.fetch_sub(1, base::memory_order_release);  // Pairs with the acquire in ~worker().
+    other.send_scheduled(seat, next);                          // With this the frame is theirs.
+    other.visitors_.fetch_sub(1, base::memory_order_release);  // Pairs with the acquire in ~crew().
 }
 
 void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
@@ -243,58 +207,24 @@ bool worker::current_is_doomed() const noexcept {
     return current_slot_ != no_unit && (current_slot().state.load(base::memory_order_relaxed) & doomed_flag) != 0;
 }
 
-// --- Waking: any thread.
-
-bool worker::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept {
-    task_slot& its = slots_.at(index);
-    const bool is_here = is_current();
-    state_word value = its.state.load(base::memory_order_acquire);
-    for (;;) {
-        if (life_of(value) != epoch) return false;
-        const bool is_linked = (value & linked_flag) != 0;
-        if (phase_of(value) == task_phase::idle) {
-            const state_word scheduled =
-                with_cause(with_phase(value, task_phase::scheduled), cause) | (is_here || is_linked ? 0 : linked_flag);
-            // Release: what the waker did comes before what the task does next.
-            if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_seq_cst)) continue;
-            if (is_here) {
-                if (!is_linked) ready_.push(units_, index);  // Otherwise the drain finds it.
-            } else {
-                // Linked already: the drain reads the word as it is then, but it must not sleep through it.
-                ring_for(0, is_linked ? 0 : inbox_.push(units_, index));
-            }
-            return true;
-        }
-        if (phase_of(value) == task_phase::suspending) {
-            const state_word early = with_cause(with_phase(value, task_phase::woken_early), cause);
-            if (its.state.compare_exchange_weak(value, early, base::memory_order_acq_rel)) return true;
-            continue;
-        }
-        return false;
-    }
-}
-
-void worker::doom(unit_index index) noexcept {
-    task_slot& its = slots_.at(index);
-    const state_word value = its.state.fetch_or(doomed_flag, base::memory_order_acq_rel);
-    // Suspending: it finds the mark itself. A wait without a deadline, for a job or another task, goes on to its end.
-    if (phase_of(value) == task_phase::idle && its.arming_number() != timed::unnumbered) {
-        wake(index, life_of(value), wake_cause::cancelled);
-    }
-}
-
 // --- Going on: the owner.
+
+/// The timer of a wait, if it has one, is over.
+void worker::end_timer(task_slot& its, wake_cause cause) noexcept {
+    if (!its.is_numbered()) return;
+    leave_wheel(its);
+    part_with(its);  // The task may be resumed elsewhere.
+    its.set_number(unnumbered());
+    count_end(cause == wake_cause::timer);
+    wheel_.limit_stale(units_);
+}
 
 /// What was counted when the wait began comes to its end, and so does its timer.
 void worker::end_wait(task_slot& its, wake_cause cause) noexcept {
     counters_.waiting.subtract();
     counters_.resumed_by[static_cast<std::size_t>(cause)].add();
     cause_ = cause;
-    if (its.arming_number() == timed::unnumbered) return;
-    leave_wheel(its);
-    its.set_number(timed::unnumbered);
-    count_end(cause == wake_cause::timer);
-    wheel_.limit_stale(units_);
+    end_timer(its, cause);
 }
 
 void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
@@ -302,26 +232,30 @@ void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
     its.set_ticket_word(its.ticket_word() | timed::gone_ticket);
     counters_.add_lateness(now - its.deadline_now());
     if (phase_of(value) == task_phase::scheduled) {
-        if ((value & linked_flag) == 0) ready_.push(units_, index);
+        if ((value & linked_flag) == 0) make_ready(index);
         return;
     }
+    --inline_left_;
     counters_.resumed_inline.add();
     resume(index, wake_cause::timer);
 }
 
-void worker::run_scheduled(unit_index index) {
+/// False: not yet.
+bool worker::run_scheduled(unit_index index) {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_acquire);
-    CHIME_CHECK(phase_of(value) == task_phase::scheduled, "I2: what is in the ready queue was scheduled, once");
+    CHIME_CHECK(phase_of(value) == task_phase::scheduled, "I2: what is ready was scheduled, once");
     do {
         if ((value & locked_flag) != 0) {  // Somebody is writing its deadline; nobody waits for him.
-            ready_.push(units_, index);
-            return;
+            push_ready(index);
+            return false;
         }
     } while (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing) & ~moved_flag,
                                               base::memory_order_acq_rel));
+    its.set_number(unnumbered());  // It is ours now.
     counters_.resumed_queued.add();
     resume(index, cause_of(value));
+    return true;
 }
 
 /// Runs a task until it waits again or ends. Nothing resumes inside a resumption: only the turn calls this.
@@ -369,8 +303,7 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
     }
     if (task_control* const control = its.control()) {
         its.forget_control();
-        control->moved_to(nullptr, no_unit);
-        control->ended.complete();
+        control->end();
         const user_code destructors(*this);  // Of a result that nobody has asked for.
         control->drop_reference();
     }
@@ -391,11 +324,7 @@ void worker::destroy_task(unit_index index) noexcept {
     CHIME_CHECK(phase_of(value) != task_phase::vacant, "only what lives is destroyed");
     counters_.destroyed.add();
     counters_.waiting.subtract();
-    if (its.arming_number() != timed::unnumbered) {
-        leave_wheel(its);
-        its.set_number(timed::unnumbered);
-        count_end(false);
-    }
+    end_timer(its, wake_cause::shutdown);
     // A new epoch, in which nobody can wake it.
     its.state.store(((life_of(value) + 1) << life_shift) | static_cast<state_word>(task_phase::executing) |
                         (value & linked_flag),

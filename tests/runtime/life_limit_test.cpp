@@ -2,7 +2,7 @@
 //
 // Lives are never used twice: a record or slot that has used up its own is retired. Here they have sixteen.
 
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 #include <chime/detail/arming.hpp>
 #include <chime/detail/closure.hpp>
@@ -37,28 +37,29 @@ detail::worker_settings short_lived() {
 /// A worker that this thread drives, and whose turn it pretends to be in.
 class driven_worker {
  public:
-    driven_worker() : worker_(short_lived()) {
-        if (!worker_.try_begin_drive()) std::abort();
-        before_ = std::exchange(detail::worker::current, &worker_);
+    driven_worker() {
+        if (!crew_.first().try_begin_drive()) std::abort();
+        before_ = std::exchange(detail::worker::current, &crew_.first());
     }
     ~driven_worker() {
         detail::worker::current = before_;
-        worker_.end_drive();
+        crew_.first().end_drive();
     }
-    detail::worker* operator->() { return &worker_; }
+    detail::crew* operator->() { return &crew_; }
+    void turn() { crew_.first().turn(everything, false); }
 
     /// Arms a function at a time; names nothing: refused.
     template <class Function>
     timer_handle arm(time_point deadline, Function function) {
-        const detail::arming begun = worker_.begin_arming();
+        const detail::arming begun = crew_.begin_arming();
         if (begun.closure == nullptr) return {};
         using kept = detail::closure_in<Function, detail::closure_bytes>;
         kept::put(begun.closure, std::move(function));
-        return worker_.arm(begun.index, kept::operations, detail::wait_limit::at(deadline));
+        return crew_.arm(begun.index, kept::operations, detail::wait_limit::at(deadline));
     }
 
  private:
-    detail::worker worker_;
+    detail::crew crew_{short_lived()};
     detail::worker* before_ = nullptr;
 };
 
@@ -98,7 +99,7 @@ TEST(life_limit, a_record_fires_so_many_times_and_then_is_retired) {
             if (which) used.push_back(which);
         }
         if (used.size() == before) break;
-        while (fired != used.size()) worker->turn(everything, false);
+        while (fired != used.size()) worker.turn();
         ASSERT_LE(used.size(), unit_count * lives);
     }
     EXPECT_EQ(used.size(), unit_count * lives);
@@ -148,7 +149,7 @@ TEST(life_limit, a_task_slot_is_used_so_many_times_and_then_retired) {
     std::uint64_t accepted = 0;
     while (spawn_on(worker, count_a_run(runs))) {
         ASSERT_LE(++accepted, unit_count * lives);
-        while (runs != accepted) worker->turn(everything, false);
+        while (runs != accepted) worker.turn();
     }
     EXPECT_EQ(accepted, unit_count * lives);
     const timer_stats sums = worker->stats();

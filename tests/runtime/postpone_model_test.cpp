@@ -122,7 +122,6 @@ class context_duel {
         if (!is_pending) return;
         forget(number);
         ++cancelled_;
-        if (timers_[number].handle.is_sleep()) ++unresumed_;
     }
 
     void postpone() {
@@ -172,9 +171,9 @@ class context_duel {
         const timer_stats sums = context_->timers().stats();
         expect(sums.armed == timers_.size(), "stats().armed differs", sums.armed);
         expect(sums.fired == fired_, "stats().fired differs", sums.fired);
-        expect(sums.cancelled + unresumed_ == cancelled_, "stats().cancelled differs", sums.cancelled);
+        expect(sums.cancelled == cancelled_, "stats().cancelled differs", sums.cancelled);
         expect(sums.postponed == postponed_, "stats().postponed differs", sums.postponed);
-        expect(sums.pending == due_.size() + unresumed_, "stats().pending differs", sums.pending);
+        expect(sums.pending == due_.size(), "stats().pending differs", sums.pending);
         expect(sums.tickets <= 2 * sums.pending + 64 + 1024, "too many tickets", sums.tickets);
     }
 
@@ -219,7 +218,6 @@ class context_duel {
             if (has_elapsed) {
                 duel.note_fired(number);
             } else {
-                --duel.unresumed_;
                 duel.has_run_ready_ = true;
                 duel.expect(!duel.timers_[number].is_pending, "a sleeper was cancelled by nobody", number);
             }
@@ -290,7 +288,6 @@ class context_duel {
     std::uint64_t fired_ = 0;
     std::uint64_t cancelled_ = 0;
     std::uint64_t postponed_ = 0;
-    std::uint64_t unresumed_ = 0;  ///< Sleepers that were cancelled and wait for their turn; their sleep ends then.
     bool is_in_turn_ = false;
     bool has_run_ready_ = false;
     bool is_over_ = false;

@@ -122,7 +122,7 @@ TEST(inbox, under_three_senders_keeps_each_ones_order_and_loses_nothing) {
                 await_that([&] { return !is_linked[unit].load(std::memory_order_acquire); });
                 numbers[unit] = round;
                 is_linked[unit].store(true, std::memory_order_relaxed);
-                inbox.push(all, callback_pool::index_of(unit));
+                static_cast<void>(inbox.push(all, callback_pool::index_of(unit)));
             }
         });
     }

@@ -78,7 +78,7 @@ litmus_sums run_litmus(std::uint64_t rounds) {
                 // The owner is told that this one is next; how long that takes nobody knows.
                 reached.store(++next, std::memory_order_release);
                 spin(random.below(400));
-                each.inbox.push(each, 0);
+                static_cast<void>(each.inbox.push(each, 0));
                 each.was_rung = each.parking.wake_before(5);
             }
             reached.store(++next, std::memory_order_release);
@@ -127,7 +127,7 @@ TEST(regression, b04_nothing_is_lost_between_three_million_pushes_and_a_drain) {
     for (std::uint32_t number = 0; number < senders; ++number) {
         threads.emplace_back([&, number] {
             for (std::uint32_t i = 0; i < each; ++i) {
-                inbox.push(units, number * each + i);
+                static_cast<void>(inbox.push(units, number * each + i));
                 parking.wake_before(0);
                 pushed.fetch_add(1, std::memory_order_release);
             }

@@ -42,13 +42,13 @@ struct arming_details {
     }
 }
 
-CHIME_API arming begin_arming(worker& home);
-CHIME_API void abandon_arming(worker& home, const arming& begun) noexcept;
-CHIME_API timer_handle arm(worker& home, std::uint32_t index, const closure_operations& operations,
+CHIME_API arming begin_arming(crew& home);
+CHIME_API void abandon_arming(crew& home, const arming& begun) noexcept;
+CHIME_API timer_handle arm(crew& home, std::uint32_t index, const closure_operations& operations,
                            wait_limit limit) noexcept;
-CHIME_API timer_handle arm_with_extra(worker& home, const arming& begun, const arming_details& details);
-CHIME_API void post(worker& home, const arming& begun, const closure_operations& operations) noexcept;
-[[noreturn]] CHIME_API void refuse_arming(worker& home, const char* call);
+CHIME_API timer_handle arm_with_extra(crew& home, const arming& begun, const arming_details& details);
+CHIME_API void post(crew& home, const arming& begun, const closure_operations& operations) noexcept;
+[[noreturn]] CHIME_API void refuse_arming(crew& home, const char* call);
 
 }  // namespace detail
 }  // namespace v0

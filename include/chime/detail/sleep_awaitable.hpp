@@ -36,7 +36,7 @@ struct sleep_answer<true> {
 template <bool Throws>
 class [[nodiscard("a sleep does nothing until it is awaited")]] plain_sleep {
  public:
-    plain_sleep(worker * home, wait_limit limit) noexcept : home_(home), limit_(limit) {}
+    plain_sleep(crew * home, wait_limit limit) noexcept : home_(home), limit_(limit) {}
 
     [[nodiscard]] bool await_ready() const noexcept {
         return false;
@@ -52,7 +52,7 @@ class [[nodiscard("a sleep does nothing until it is awaited")]] plain_sleep {
     }
 
  private:
-    worker* home_;
+    crew* home_;
     wait_limit limit_;
 };
 
@@ -60,7 +60,7 @@ class [[nodiscard("a sleep does nothing until it is awaited")]] plain_sleep {
 template <bool Throws>
 class [[nodiscard("a sleep does nothing until it is awaited")]] watched_sleep {
  public:
-    watched_sleep(worker * home, wait_limit limit, cancel_token token) noexcept
+    watched_sleep(crew * home, wait_limit limit, cancel_token token) noexcept
         : home_(home), limit_(limit), token_(std::move(token)) {}
     watched_sleep(watched_sleep && other) noexcept
         : home_(other.home_), limit_(other.limit_), token_(std::move(other.token_)) {}
@@ -91,7 +91,7 @@ class [[nodiscard("a sleep does nothing until it is awaited")]] watched_sleep {
         wake_key key;
     };
 
-    worker* home_;
+    crew* home_;
     wait_limit limit_;
     cancel_token token_;
     std::optional<std::stop_callback<reaction>> watch_;

@@ -16,11 +16,11 @@ namespace chime {
 inline namespace v0 {
 namespace detail {
 
-class worker;
+class crew;
 
 /// Names one suspension of one task, for who may wake it.
 struct wake_key {
-    worker* home = nullptr;
+    crew* home = nullptr;
     std::uint32_t slot = 0;
     std::uint64_t epoch = 0;
 };
@@ -37,10 +37,10 @@ struct wait_limit {
 
 /// Suspends the current task of `home` (null: of whatever loop is running) until `limit`, or until somebody wakes it.
 /// False: it goes on at once. Throws std::system_error: errc::not_in_a_task.
-CHIME_API bool sleep_task(worker* home, wait_limit limit, std::coroutine_handle<> frame, promise_base* promise);
+CHIME_API bool sleep_task(crew* home, wait_limit limit, std::coroutine_handle<> frame, promise_base* promise);
 
 /// Begins a suspension: from now on it can be woken. Throws std::system_error: errc::not_in_a_task.
-CHIME_API wake_key begin_suspension(worker* home, std::coroutine_handle<> frame, promise_base* promise);
+CHIME_API wake_key begin_suspension(crew* home, std::coroutine_handle<> frame, promise_base* promise);
 /// Gives the suspension that has begun a deadline.
 CHIME_API timer_handle limit_suspension(const wake_key& key, wait_limit limit);
 /// The last step. True: suspended, and nothing of the frame may be touched any more. False: woken already, it goes on.
@@ -49,7 +49,7 @@ CHIME_API bool commit_suspension(const wake_key& key) noexcept;
 CHIME_API void abandon_suspension(const wake_key& key) noexcept;
 
 /// Puts the current task behind all that are ready. Throws std::system_error: errc::not_in_a_task.
-CHIME_API void yield_task(worker* home, std::coroutine_handle<> frame, promise_base* promise);
+CHIME_API void yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise);
 
 /// Makes the task ready, if it still is in that suspension: `cancelled` or not is what it will be told. Any thread.
 CHIME_API void wake_task(const wake_key& key, wake_reason reason) noexcept;

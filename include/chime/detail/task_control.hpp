@@ -28,7 +28,12 @@ class CHIME_API task_control {
     bool cancel() noexcept;
 
     /// The task has moved to this slot, or has none any more.
-    void moved_to(worker* home, std::uint32_t slot) noexcept;
+    void moved_to(crew* home, std::uint32_t slot) noexcept;
+
+    /// The task has come to its end, or was destroyed: tells whoever waits.
+    void end() noexcept;
+    /// Blocks until then. Throws std::system_error: errc::on_a_worker.
+    void wait();
 
     /// Nobody will ask for the result.
     void detach() noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/thread.hpp"
+#include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
-#include "worker/worker.hpp"
 
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace {
 
 /// The closures that this thread is destroying right now, because it has cancelled their timers.
 struct closure_end {
-    const worker* home;
+    const crew* home;
     unit_index index;
     std::uint64_t life;
     const closure_end* before;
@@ -21,7 +21,7 @@ struct closure_end {
 thread_local constinit const closure_end* closures_ending = nullptr;
 
 /// A closure that owns its own timer asks about it while it is destroyed.
-bool is_ending_here(const worker* home, unit_index index, std::uint64_t life) noexcept {
+bool is_ending_here(const crew* home, unit_index index, std::uint64_t life) noexcept {
     for (const closure_end* each = closures_ending; each != nullptr; each = each->before) {
         if (each->home == home && each->index == index && each->life == life) return true;
     }
@@ -30,12 +30,11 @@ bool is_ending_here(const worker* home, unit_index index, std::uint64_t life) no
 
 }  // namespace
 
-cancel_result worker::cancel(timer_handle which) noexcept {
+cancel_result crew::cancel(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
     if (which.is_sleep()) {
         // A wait for something else than time has no handle, whatever somebody makes up.
-        const bool is_timed =
-            slots_.contains(which.index) && slots_.at(which.index).arming_number() != timed::unnumbered;
+        const bool is_timed = slots_.contains(which.index) && slots_.at(which.index).is_numbered();
         return is_timed && wake(which.index, which.timer_id(), wake_cause::cancelled) ? cancel_result::cancelled
                                                                                       : cancel_result::gone;
     }
@@ -49,12 +48,13 @@ cancel_result worker::cancel(timer_handle which) noexcept {
         case timer_state::armed: {
             const state_word ending = (with_state(value, timer_state::ending) & ~moved_flag) + one_life;
             if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
-            if (is_current() && (ending & (linked_flag | locked_flag | extra_flag)) == 0) [[likely]] {
+            worker* const mine = owner_here(its);
+            if (mine != nullptr && (ending & (linked_flag | locked_flag | extra_flag)) == 0) [[likely]] {
                 if (const auto destroy = its.its_operations().destroy) destroy(its.closure);
-                count_end(false);
+                mine->count_end(false);
                 // Nobody else has a reason to touch it.
                 its.state.store(ending & ~flag_mask, base::memory_order_relaxed);
-                free_callback(which.index, its);
+                mine->free_callback(which.index, its);
             } else {
                 end_cancelled(which.index, ending);
             }
@@ -74,7 +74,7 @@ cancel_result worker::cancel(timer_handle which) noexcept {
 
 /// Whoever has cancelled a timer destroys its closure and gives the record back, unless somebody still holds on to it:
 /// then whoever comes last does.
-void worker::end_cancelled(unit_index index, state_word claimed) noexcept {
+void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     callback& its = callbacks_.at(index);
     {
         const closure_end ending{this, index, life_of(claimed), closures_ending};
@@ -82,46 +82,48 @@ void worker::end_cancelled(unit_index index, state_word claimed) noexcept {
         destroy_closure(its, (claimed & extra_flag) != 0);
         closures_ending = ending.before;
     }
-    const bool is_here = is_current();
-    if (is_here) {
-        count_end(false);
-        if ((claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
-            // Nobody else has a reason to touch it. Released with the magazine.
-            its.state.store(claimed & ~flag_mask, base::memory_order_relaxed);
-            free_callback(index);
-            return;
-        }
+    worker* const mine = owner_here(its);
+    if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
+        mine->count_end(false);
+        // Nobody else has a reason to touch it. Released with the magazine.
+        its.state.store(claimed & ~flag_mask, base::memory_order_relaxed);
+        mine->free_callback(index);
+        return;
+    }
+    worker* const running = here();
+    if (running != nullptr) {
+        running->count_end(false);
     } else {
         cancelled_elsewhere_.add(1);
-        foreign_pending_.fetch_sub(1, base::memory_order_relaxed);
+        pending_elsewhere_.add(~std::uint64_t{0});
     }
     state_word value = its.state.load(base::memory_order_relaxed);
     for (;;) {
         const bool is_held = (value & (linked_flag | locked_flag)) != 0;
         const state_word ended =
-            (value & (~flag_mask | linked_flag | locked_flag)) | (is_held || is_here ? 0 : linked_flag);
+            (value & (~flag_mask | linked_flag | locked_flag)) | (is_held || mine != nullptr ? 0 : linked_flag);
         // Release: the end of the closure comes before the record is used again.
         if (!its.state.compare_exchange_weak(value, ended, base::memory_order_acq_rel)) continue;
         if (!is_held) {
-            if (is_here) {
-                free_callback(index);
+            if (mine != nullptr) {
+                mine->free_callback(index);
             } else {
-                ring_for(end_of_time, inbox_.push(units_, index));  // Only the owner can give it back.
+                send(index, its, end_of_time);  // Only the owner can give it back.
             }
         }
         break;
     }
-    if (!is_here) drop_work();
+    if (running == nullptr) drop_work();
 }
 
-cancel_result worker::cancel_and_wait(timer_handle which) noexcept {
+cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
     const cancel_result result = cancel(which);
     if (result == cancel_result::cancelled || which.runtime != identity_ || which.is_sleep() ||
         !callbacks_.contains(which.index)) {
         return result;
     }
     callback& its = callbacks_.at(which.index);
-    if (is_below()) return result;
+    if (its.owner() < seat_count() && owner_of(its).is_below()) return result;
     if (result == cancel_result::gone) {
         // Somebody else may have cancelled it this moment, and still be busy with its closure.
         for (;;) {
@@ -141,9 +143,9 @@ cancel_result worker::cancel_and_wait(timer_handle which) noexcept {
     }
 }
 
-bool worker::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
+bool crew::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
     result = cancel(which);
-    if (result != cancel_result::running || is_below()) return false;
+    if (result != cancel_result::running || owner_of(callbacks_.at(which.index)).is_below()) return false;
     {
         const base::lock_guard lock(waiters_mutex_);
         waiters_.push_back({which.index, which.timer_id(), &who});
@@ -157,12 +159,12 @@ bool worker::cancel_and_subscribe(timer_handle which, cancel_result& result, com
     return false;
 }
 
-void worker::unsubscribe(const completion& who) noexcept {
+void crew::unsubscribe(const completion& who) noexcept {
     const base::lock_guard lock(waiters_mutex_);
     std::erase_if(waiters_, [&](const waiter& each) { return each.who == &who; });
 }
 
-void worker::notify_waiters(unit_index index, std::uint64_t life) noexcept {
+void crew::notify_waiters(unit_index index, std::uint64_t life) noexcept {
     {
         // Under the lock, so that whoever waits cannot go away; it only makes tasks ready.
         const base::lock_guard lock(waiters_mutex_);

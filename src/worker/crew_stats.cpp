@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "worker/worker.hpp"
+#include "worker/crew.hpp"
 
 #include <chime/detail/arming.hpp>
 #include <chime/detail/task_control.hpp>
@@ -48,44 +48,60 @@ void worker::publish_wheel_counters() noexcept {
     counters_.cascaded.set(wheel_.cascaded());
 }
 
-timer_stats worker::stats() const noexcept {
-    timer_stats result;
+void worker::add_stats(timer_stats& sums) const noexcept {
     const worker_counters& mine = counters_;
-    const std::uint64_t spawned = spawned_elsewhere_.sum();
-    result.armed = mine.armed.get() + armed_elsewhere_.sum();
-    result.fired = mine.fired.get();
-    result.cancelled = mine.cancelled.get() + cancelled_elsewhere_.sum();
-    result.postponed = mine.postponed.get() + postponed_elsewhere_.sum();
-    result.pending = mine.pending.get() + static_cast<std::uint64_t>(foreign_pending_.load(base::memory_order_relaxed));
-    result.refused = refused_.sum();
-    result.tasks = mine.tasks.get() + spawned;
-    result.suspensions = mine.suspensions.get() + spawned;
-    result.waiting = mine.waiting.get() + spawned;
-    result.resumed_by_timer = mine.resumed_by[static_cast<std::size_t>(wake_cause::timer)].get();
-    result.resumed_by_cancel = mine.resumed_by[static_cast<std::size_t>(wake_cause::cancelled)].get();
-    result.resumed_by_completion = mine.resumed_by[static_cast<std::size_t>(wake_cause::completion)].get();
-    result.resumed_by_shutdown = mine.resumed_by[static_cast<std::size_t>(wake_cause::shutdown)].get();
-    result.destroyed = mine.destroyed.get();
-    result.resumed_inline = mine.resumed_inline.get();
-    result.resumed_queued = mine.resumed_queued.get();
-    result.tickets = mine.tickets.get();
-    result.stale_tickets = mine.stale_tickets.get();
-    result.stale_dropped = mine.stale_dropped.get();
-    result.stale_cancelled = mine.stale_cancelled.get();
-    result.scrubbed = mine.scrubbed.get();
-    result.cascaded = mine.cascaded.get();
-    result.turns = mine.turns.get();
-    result.parks = mine.parks.get();
-    result.wakeups = wakeups_.load(base::memory_order_relaxed);
-    result.idle_wakeups = mine.idle_wakeups.get();
-    result.commands = mine.commands.get();
-    result.longest_callback = std::chrono::nanoseconds{mine.longest_callback_ns.get()};
-    result.longest_turn = std::chrono::nanoseconds{mine.longest_turn_ns.get()};
+    sums.armed += mine.armed.get();
+    sums.fired += mine.fired.get();
+    sums.cancelled += mine.cancelled.get();
+    sums.postponed += mine.postponed.get();
+    sums.pending += mine.pending.get();
+    sums.tasks += mine.tasks.get();
+    sums.suspensions += mine.suspensions.get();
+    sums.waiting += mine.waiting.get();
+    sums.resumed_by_timer += mine.resumed_by[static_cast<std::size_t>(wake_cause::timer)].get();
+    sums.resumed_by_cancel += mine.resumed_by[static_cast<std::size_t>(wake_cause::cancelled)].get();
+    sums.resumed_by_completion += mine.resumed_by[static_cast<std::size_t>(wake_cause::completion)].get();
+    sums.resumed_by_shutdown += mine.resumed_by[static_cast<std::size_t>(wake_cause::shutdown)].get();
+    sums.destroyed += mine.destroyed.get();
+    sums.resumed_inline += mine.resumed_inline.get();
+    sums.resumed_queued += mine.resumed_queued.get();
+    sums.stolen += mine.stolen.get();
+    sums.migrated += mine.migrated.get();
+    sums.adopted += mine.adopted.get();
+    sums.tickets += mine.tickets.get();
+    sums.stale_tickets += mine.stale_tickets.get();
+    sums.stale_dropped += mine.stale_dropped.get();
+    sums.stale_cancelled += mine.stale_cancelled.get();
+    sums.scrubbed += mine.scrubbed.get();
+    sums.cascaded += mine.cascaded.get();
+    sums.turns += mine.turns.get();
+    sums.parks += mine.parks.get();
+    sums.wakeups += wakeups_.load(base::memory_order_relaxed);
+    sums.idle_wakeups += mine.idle_wakeups.get();
+    sums.commands += mine.commands.get();
+    sums.longest_callback = std::max(sums.longest_callback, std::chrono::nanoseconds{mine.longest_callback_ns.get()});
+    sums.longest_turn = std::max(sums.longest_turn, std::chrono::nanoseconds{mine.longest_turn_ns.get()});
     for (std::size_t bucket = 0; bucket < lateness_histogram::bucket_count; ++bucket) {
-        result.lateness.buckets[bucket] = mine.lateness[bucket].get();
+        sums.lateness.buckets[bucket] += mine.lateness[bucket].get();
     }
-    result.lateness.max = std::chrono::nanoseconds{mine.latest_ns.get()};
-    return result;
+    sums.lateness.max = std::max(sums.lateness.max, std::chrono::nanoseconds{mine.latest_ns.get()});
+}
+
+timer_stats crew::stats() const noexcept {
+    timer_stats sums;
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) at(seat).add_stats(sums);
+    const std::uint64_t spawned = spawned_elsewhere_.sum();
+    sums.armed += armed_elsewhere_.sum();
+    sums.cancelled += cancelled_elsewhere_.sum();
+    sums.postponed += postponed_elsewhere_.sum();
+    sums.pending += pending_elsewhere_.sum();
+    sums.refused = refused_.sum();
+    sums.tasks += spawned;
+    sums.suspensions += spawned;
+    sums.waiting += spawned;
+    sums.migrated += migrated_elsewhere_.sum();
+    return sums;
 }
 
 namespace {
@@ -118,7 +134,7 @@ void print_where(std::ostream& out, const char* verb, const void* where) {
 
 }  // namespace
 
-void worker::dump_pending(std::ostream& out) const {
+void crew::dump_pending(std::ostream& out) const {
     const timer_stats sums = stats();
     const ordinal at = to_ordinal(now());
     out << "chime context " << identity_ << ": " << sums.pending << " timers pending, " << sums.tasks
@@ -150,13 +166,15 @@ void worker::dump_pending(std::ostream& out) const {
         out << "  task " << position << ": ";
         if (phase != task_phase::idle) {
             out << phase_names[static_cast<std::size_t>(phase)];
-        } else if (its.arming_number() == timed::unnumbered) {
+        } else if (!its.is_numbered()) {
             out << "waits for something else than time";
         } else {
             out << "sleeps, ";
             print_deadline(out, its.deadline_now(), at);
         }
-        const task_control* const control = is_current() || !is_driven() ? its.control() : nullptr;
+        // A look at the control of a task is safe only where no task can end meanwhile.
+        const task_control* const control =
+            is_alone_ && (here() != nullptr || !first().is_driven()) ? its.control() : nullptr;
         print_where(out, "spawned", control != nullptr ? control->where : its.where());
         out << '\n';
     }

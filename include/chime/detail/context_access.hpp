@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+
+namespace chime {
+inline namespace v0 {
+namespace detail {
+
+class crew;
+
+/// The loops behind an io_context or a runtime, for what spawns on it.
+struct context_access {
+    template <class Context>
+    [[nodiscard]] static auto home_of(Context& context) noexcept -> decltype(*context.home_) {
+        return *context.home_;
+    }
+};
+
+/// An io_context or a runtime: where tasks can be spawned.
+template <class Context>
+concept task_home = requires(Context& context) {
+    { context_access::home_of(context) } -> std::same_as<crew&>;
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace chime

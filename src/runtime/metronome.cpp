@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "runtime/metronome.hpp"
+
+#include "base/clock.hpp"
+
+#include <utility>
+
+namespace chime::inline v0::detail {
+
+metronome::metronome(crew& watched, settings wanted) : watched_(watched), settings_(std::move(wanted)) {
+    sights_.reserve(crew::most_seats);
+}
+
+void metronome::start() {
+    thread_ = base::thread([this] { run(); });
+}
+
+void metronome::stop() noexcept {
+    is_stopped_.store(true, base::memory_order_seq_cst);
+    wake();
+    if (thread_.joinable()) thread_.join();
+}
+
+void metronome::wake() noexcept {
+    bell_.fetch_add(1, base::memory_order_seq_cst);
+    base::futex_wake_one(bell_);
+}
+
+bool metronome::all_sleep() const noexcept {
+    const std::uint32_t count = watched_.seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        const worker& each = watched_.at(seat);
+        if (each.is_driven() && !each.is_parked()) return false;
+    }
+    return true;
+}
+
+void metronome::run() noexcept {
+    base::name_this_thread("chime-metronome");
+    while (!is_stopped_.load(base::memory_order_acquire)) {
+        const std::uint32_t seen = bell_.load(base::memory_order_acquire);
+        // Says that it goes to sleep, then looks whether anybody is awake; whoever wakes up looks the other way round.
+        is_silent_.store(true, base::memory_order_seq_cst);
+        if (all_sleep() && !is_stopped_.load(base::memory_order_seq_cst)) {
+            static_cast<void>(base::futex_wait(bell_, seen));
+            is_silent_.store(false, base::memory_order_relaxed);
+            continue;
+        }
+        is_silent_.store(false, base::memory_order_relaxed);
+        beat(base::now());
+        static_cast<void>(base::futex_wait(bell_, seen, base::now() + settings_.period));
+    }
+}
+
+void metronome::beat(time_point now) {
+    beats_.fetch_add(1, base::memory_order_relaxed);
+    const std::uint32_t count = watched_.seat_count();
+    if (sights_.size() < count) sights_.resize(count, sight{.since = now});
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        const worker& each = watched_.at(seat);
+        sight& last = sights_[seat];
+        const std::uint64_t progress = each.progress();
+        if (progress != last.progress || progress % 2 == 0) {
+            last = {.progress = progress, .since = now};
+            continue;
+        }
+        if (last.is_reported || now - last.since < settings_.stuck_after) continue;
+        last.is_reported = true;
+        reports_.fetch_add(1, base::memory_order_relaxed);
+        const time_point first = to_time_point(each.first_deadline());
+        const auto overdue = first < now ? now - first : duration::zero();
+        if (settings_.on_stuck) settings_.on_stuck({.seat = seat, .since = now - last.since, .overdue = overdue});
+    }
+    if (settings_.on_beat) settings_.on_beat();
+}
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+#include "base/futex.hpp"
+#include "base/thread.hpp"
+#include "worker/crew.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace chime::inline v0::detail {
+
+/// Looks after the workers of a crew while any of them is awake: who is stuck in user code, and what is to be told to whoever
+/// exports numbers. Silent while all of them sleep. Nothing depends on it.
+class metronome {
+ public:
+    struct report {
+        std::uint32_t seat = 0;
+        std::chrono::nanoseconds since{};
+        std::chrono::nanoseconds overdue{};
+    };
+
+    struct settings {
+        std::chrono::nanoseconds period{};
+        std::chrono::nanoseconds stuck_after{};
+        std::function<void(const report&)> on_stuck;
+        std::function<void()> on_beat;
+    };
+
+    metronome(crew& watched, settings wanted);
+    metronome(const metronome&) = delete;
+    metronome& operator=(const metronome&) = delete;
+
+    /// A thread of its own drives it from now on. Throws std::system_error.
+    void start();
+    void stop() noexcept;
+
+    /// One look, at this time. The thread, or whoever drives it in its place.
+    void beat(time_point now);
+
+    /// A worker is awake again: it may have to go on. Any thread.
+    void nudge() noexcept {
+        // Seq_cst: the worker counts as awake before; pairs with the look at who is parked in run().
+        if (is_silent_.load(base::memory_order_seq_cst)) wake();
+    }
+
+    [[nodiscard]] std::uint64_t beats() const noexcept { return beats_.load(base::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t stuck_reports() const noexcept { return reports_.load(base::memory_order_relaxed); }
+
+ private:
+    /// What was last seen of a worker.
+    struct sight {
+        std::uint64_t progress = 0;
+        time_point since{};
+        bool is_reported = false;
+    };
+
+    void run() noexcept;
+    void wake() noexcept;
+    [[nodiscard]] bool all_sleep() const noexcept;
+
+    crew& watched_;
+    const settings settings_;
+    std::vector<sight> sights_;
+    base::atomic<bool> is_silent_{false};
+    base::atomic<bool> is_stopped_{false};
+    base::futex_word bell_{0};
+    base::atomic<std::uint64_t> beats_{0};
+    base::atomic<std::uint64_t> reports_{0};
+    base::thread thread_;
+};
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+#include "runtime/runtime.hpp"
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+namespace chime::inline v0 {
+
+namespace {
+
+constexpr unsigned most_workers = 512;
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+detail::worker_settings settings_of(const runtime_config& config) {
+    if (const std::string problem = config.validate(); !problem.empty()) {
+        throw std::system_error(make_error_code(errc::bad_configuration), "chime::runtime: " + problem);
+    }
+    detail::worker_settings settings;
+    settings.max_timers = config.max_timers;
+    settings.max_tasks = config.max_tasks;
+    settings.tick_shift =
+        static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
+    settings.stale_slack = config.stale_slack;
+    settings.fire_budget = config.timer_budget;
+    settings.ready_budget = config.task_budget;
+    settings.inline_budget = config.inline_budget;
+    settings.slack = config.slack;
+    settings.resumes_inline = config.inline_resumption;
+    settings.times_callbacks = config.time_callbacks;
+    settings.records_locations = config.record_locations;
+    settings.shows_progress = config.metronome;
+    settings.huge_pages = config.huge_pages ? base::huge_pages::when_large : base::huge_pages::no;
+    settings.clock = config.clock;
+    return settings;
+}
+
+}  // namespace
+
+std::string runtime_config::validate() const {
+    constexpr std::size_t most_units = std::size_t{1} << 29U;
+    constexpr std::size_t most_budget = std::size_t{1} << 30U;
+    const auto outside = [](const char* name, std::size_t value, std::size_t least, std::size_t most) {
+        return std::string("runtime_config::") + name + " is " + std::to_string(value) + "; choose one from " +
+               std::to_string(least) + " to " + std::to_string(most);
+    };
+    if (workers > most_workers) return outside("workers", workers, 0, most_workers);
+    if (max_timers < 1 || max_timers > most_units) return outside("max_timers", max_timers, 1, most_units);
+    if (max_tasks < 1 || max_tasks > most_units) return outside("max_tasks", max_tasks, 1, most_units);
+    if (resolution.count() < 1 || resolution.count() > std::int64_t{1} << 32U) {
+        return "runtime_config::resolution is " + std::to_string(resolution.count()) +
+               " ns; choose one from 1 to 4294967296 ns";
+    }
+    if (slack.count() < 0) {
+        return "runtime_config::slack is " + std::to_string(slack.count()) +
+               " ns; choose zero or how late a timer may be made on purpose";
+    }
+    if (timer_budget < 1 || timer_budget > most_budget) return outside("timer_budget", timer_budget, 1, most_budget);
+    if (task_budget < 1 || task_budget > most_budget) return outside("task_budget", task_budget, 1, most_budget);
+    if (inline_budget > most_budget) return outside("inline_budget", inline_budget, 0, most_budget);
+    if (stale_slack < 64 || stale_slack > most_units) return outside("stale_slack", stale_slack, 64, most_units);
+    if (!metronome && (on_stuck || on_metrics)) {
+        return "runtime_config::on_stuck and on_metrics are called by the metronome, which is off; set metronome to true";
+    }
+    if (metronome && metronome_period < std::chrono::microseconds{100}) {
+        return "runtime_config::metronome_period is " + std::to_string(metronome_period.count()) +
+               " ns; choose 100 us or more";
+    }
+    if (metronome && stuck_after.count() <= 0) {
+        return "runtime_config::stuck_after is " + std::to_string(stuck_after.count()) +
+               " ns; choose how long a piece of user code may take";
+    }
+    return {};
+}
+
+// --- The threads.
+
+runtime::state::state(const runtime_config& wanted)
+    : config(wanted), timers(&crew), crew(settings_of(config), detail::crew::most_seats), process(::getpid()) {
+    if (config.metronome) {
+        metronome = std::make_unique<detail::metronome>(
+            crew, detail::metronome::settings{
+                      .period = config.metronome_period,
+                      .stuck_after = config.stuck_after,
+                      .on_stuck =
+                          [this](const detail::metronome::report& seen) {
+                              if (!config.on_stuck) return;
+                              stuck_worker stuck{.worker = 0, .since = seen.since, .overdue = seen.overdue};
+                              {
+                                  const base::lock_guard lock(mutex);
+                                  for (const member& each : members) {
+                                      if (each.worker->seat() == seen.seat) stuck.worker = each.id;
+                                  }
+                              }
+                              config.on_stuck(stuck);
+                          },
+                      .on_beat =
+                          [this] {
+                              if (config.on_metrics) config.on_metrics(stats());
+                          },
+                  });
+    }
+}
+
+runtime::state::member& runtime::state::start_member(detail::worker& seated) {
+    member& added = members.emplace_back();
+    added.id = next_id;
+    added.worker = &seated;
+    added.processor = static_cast<unsigned>(next_id % base::usable_processors());
+    try {
+        added.thread = base::thread([this, &added] { drive(added); });
+    } catch (...) {
+        members.pop_back();
+        if (seated.try_begin_drive()) {  // What it was sent meanwhile is somebody else's now.
+            seated.retire();
+            seated.end_drive();
+        }
+        throw;
+    }
+    ++next_id;
+    return added;
+}
+
+void runtime::state::drive(member& mine) noexcept {
+    base::name_this_thread("chime-" + std::to_string(mine.id));
+    if (config.pin_workers) static_cast<void>(base::pin_this_thread(mine.processor));  // Forbidden: it runs anywhere.
+    base::set_timer_slack(std::chrono::nanoseconds{1});
+    CHIME_CHECK(mine.worker->try_begin_drive(), "a worker is driven by its own thread alone");
+    while (!mine.is_leaving.load(base::memory_order_acquire)) {
+        try {
+            turn_until_left(mine);
+        } catch (...) {
+            report(std::current_exception());
+        }
+    }
+    if (mine.gives_away.load(base::memory_order_acquire)) mine.worker->retire();
+    mine.worker->end_drive();
+}
+
+void runtime::state::turn_until_left(member& mine) {
+    detail::worker& worker = *mine.worker;
+    while (!mine.is_leaving.load(base::memory_order_acquire)) {
+        const detail::turn_answer last = worker.turn(unlimited);
+        if (last.is_busy) continue;
+        if (is_closing.load(base::memory_order_relaxed)) {
+            rest_bell.fetch_add(1, base::memory_order_relaxed);
+            base::futex_wake_all(rest_bell);
+        }
+        worker.park(last.wake_at, never, mine.is_leaving);
+        if (metronome) metronome->nudge();
+    }
+}
+
+/// A callback or a detached task has thrown.
+void runtime::state::report(std::exception_ptr thrown) noexcept {
+    if (!config.on_exception)
+        std::rethrow_exception(std::move(thrown));  // Nobody catches it: the program ends, and says why.
+    config.on_exception(std::move(thrown));
+}
+
+/// Waits until nothing is ready, everywhere.
+void runtime::state::wait_for_rest() noexcept {
+    is_closing.store(true, base::memory_order_seq_cst);
+    for (;;) {
+        const std::uint32_t seen = rest_bell.load(base::memory_order_acquire);
+        if (crew.is_at_rest()) return;
+        // A worker rings when it is about to sleep; whether it really does is looked at a moment later.
+        static_cast<void>(base::futex_wait(rest_bell, seen, base::now() + std::chrono::milliseconds{1}));
+    }
+}
+
+runtime_stats runtime::state::stats() const {
+    runtime_stats result;
+    result.timers = crew.stats();
+    const base::lock_guard lock(mutex);
+    result.workers.reserve(members.size());
+    for (const member& each : members) {
+        worker_stats& its = result.workers.emplace_back();
+        its.worker = each.id;
+        each.worker->add_stats(its.timers);
+    }
+    result.workers_added = next_id;
+    result.workers_retired = retired;
+    if (metronome) {
+        result.stuck_reports = metronome->stuck_reports();
+        result.metronome_beats = metronome->beats();
+    }
+    return result;
+}
+
+// --- What users call.
+
+runtime::runtime(const runtime_config& config)
+    : state_(std::make_unique<state>(config)), home_(&state_->crew), timers_(&state_->timers) {
+    const unsigned count = config.workers != 0 ? config.workers : std::min(base::usable_processors(), most_workers);
+    try {
+        {
+            const base::lock_guard lock(state_->mutex);
+            state_->start_member(state_->crew.first());
+        }
+        for (unsigned started = 1; started < count; ++started) add_worker();
+        if (state_->metronome) state_->metronome->start();
+    } catch (...) {
+        shutdown();
+        throw;
+    }
+}
+
+runtime::~runtime() {
+    if (state_->process != ::getpid()) {
+        // A forked child: the threads are in the parent, and whatever they were doing stays undone. All of it is left alone.
+        static_cast<void>(state_.release());
+        return;
+    }
+    CHIME_CHECK(!is_on_a_worker(), "a runtime is not destroyed from inside one of its own callbacks or tasks");
+    shutdown();
+}
+
+bool runtime::is_on_a_worker() const noexcept {
+    return home_->here() != nullptr;
+}
+
+void runtime::refuse_on_a_worker(const char* call) const {
+    if (!is_on_a_worker()) return;
+    throw std::system_error(make_error_code(errc::on_a_worker),
+                            std::string(call) + ": this is one of its own workers, which would wait for itself");
+}
+
+worker_id runtime::add_worker() {
+    const base::lock_guard lock(state_->mutex);
+    if (state_->is_closed) {
+        detail::refuse(errc::stopped, "chime::runtime::add_worker: the runtime was shut down");
+    }
+    detail::worker* const seated = state_->members.size() < most_workers ? state_->crew.add_worker() : nullptr;
+    if (seated == nullptr) {
+        detail::refuse(errc::too_many_workers,
+                       "chime::runtime::add_worker: 512 workers run already; retire one before");
+    }
+    return state_->start_member(*seated).id;
+}
+
+void runtime::retire_worker(worker_id which) {
+    const state::members_iterator leaving = state_->begin_retirement(which);
+    leaving->thread.join();
+    const base::lock_guard lock(state_->mutex);
+    state_->members.erase(leaving);
+    ++state_->retired;
+    state_->changed.notify_all();
+}
+
+runtime::state::members_iterator runtime::state::begin_retirement(worker_id which) {
+    const base::lock_guard lock(mutex);
+    if (is_closed) detail::refuse(errc::stopped, "chime::runtime::retire_worker: the runtime was shut down");
+    const auto found =
+        std::find_if(members.begin(), members.end(), [&](const member& each) { return each.id == which; });
+    if (found == members.end() || found->is_retiring) {
+        throw std::system_error(make_error_code(errc::no_such_worker),
+                                "chime::runtime::retire_worker: " + std::to_string(which) +
+                                    " never was a worker, or has retired");
+    }
+    if (const detail::worker* const here = crew.here()) {
+        const auto mine =
+            std::find_if(members.begin(), members.end(), [&](const member& each) { return each.worker == here; });
+        // Two that wait for each other would wait for ever.
+        if (mine == found || mine->is_retiring) {
+            detail::refuse(errc::on_a_worker,
+                           "chime::runtime::retire_worker: called on that worker itself, or on one that is retiring; "
+                           "call it from another thread");
+        }
+    }
+    if (std::count_if(members.begin(), members.end(), [](const member& each) { return !each.is_retiring; }) == 1) {
+        detail::refuse(errc::last_worker,
+                       "chime::runtime::retire_worker: it is the last one; add another before, or shut down");
+    }
+    found->is_retiring = true;
+    found->gives_away.store(true, base::memory_order_relaxed);
+    tell_to_leave(*found);
+    return found;
+}
+
+void runtime::state::tell_to_leave(member& told) noexcept {
+    told.is_leaving.store(true, base::memory_order_seq_cst);  // Before the look at whether it sleeps.
+    told.worker->wake_up();
+}
+
+runtime_stats runtime::stats() const {
+    return state_->stats();
+}
+
+void runtime::shutdown() {
+    refuse_on_a_worker("chime::runtime::shutdown");
+    state_->shut_down();
+}
+
+void runtime::state::shut_down() noexcept {
+    const base::lock_guard one_at_a_time(shutdown_mutex);
+    if (is_shut_down) return;
+    is_shut_down = true;
+    {
+        const base::lock_guard lock(mutex);
+        is_closed = true;
+    }
+    crew.stop_timers();
+    if (!members.empty()) wait_for_rest();
+    {
+        const base::lock_guard lock(mutex);
+        for (member& each : members) {
+            if (!each.is_retiring) tell_to_leave(each);
+        }
+    }
+    // Nobody comes any more, and those who retire are taken from the list by whoever sent them away.
+    base::unique_lock lock(mutex);
+    for (;;) {
+        const auto mine =
+            std::find_if(members.begin(), members.end(), [](const member& each) { return !each.is_retiring; });
+        if (mine == members.end()) break;
+        mine->is_retiring = true;
+        lock.unlock();
+        mine->thread.join();
+        lock.lock();
+        members.erase(mine);
+    }
+    changed.wait(lock, [this] { return members.empty(); });
+    lock.unlock();
+    if (metronome) metronome->stop();
+    crew.destroy_pending();
+}
+
+void runtime::dump_pending(std::ostream& out) const {
+    state_->crew.dump_pending(out);
+}
+
+}  // namespace chime::inline v0

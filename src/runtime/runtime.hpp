@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+#include "base/futex.hpp"
+#include "base/mutex.hpp"
+#include "base/thread.hpp"
+#include "runtime/metronome.hpp"
+#include "worker/crew.hpp"
+
+#include <chime/runtime.hpp>
+
+#include <list>
+#include <memory>
+
+namespace chime::inline v0 {
+
+/// The threads of a runtime, and who of them stays.
+///
+/// In this order: frames and closures that are destroyed with the crew may still ask for timers.
+struct runtime::state {
+    explicit state(const runtime_config& wanted);
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+
+    /// A worker and the thread that drives it.
+    struct member {
+        worker_id id = 0;
+        detail::worker* worker = nullptr;
+        unsigned processor = 0;
+        bool is_retiring = false;              ///< Under the lock.
+        base::atomic<bool> is_leaving{false};  ///< It shall end its thread,
+        base::atomic<bool> gives_away{false};  ///< and give away what it has before.
+        base::thread thread;
+    };
+
+    const runtime_config config;
+    chime::timers timers;
+    detail::crew crew;
+    const int process;  ///< In a forked child there are no workers.
+
+    mutable base::mutex mutex;
+    using members_iterator = std::list<member>::iterator;
+    std::list<member> members;  ///< Those that run, in the order of their numbers.
+    base::condition changed;    ///< One has left.
+    worker_id next_id = 0;
+    std::uint64_t retired = 0;
+    bool is_closed = false;  ///< Nobody comes any more.
+
+    base::mutex shutdown_mutex;  ///< One at a time; held while waiting.
+    bool is_shut_down = false;
+    base::atomic<bool> is_closing{false};
+    base::futex_word rest_bell{0};  ///< While closing: rung by a worker that goes to rest.
+
+    std::unique_ptr<detail::metronome> metronome;
+
+    member& start_member(detail::worker& seated);
+    void drive(member& mine) noexcept;
+    void turn_until_left(member& mine);
+    void report(std::exception_ptr thrown) noexcept;
+    [[nodiscard]] members_iterator begin_retirement(worker_id which);
+    static void tell_to_leave(member& told) noexcept;
+    void wait_for_rest() noexcept;
+    void shut_down() noexcept;
+    [[nodiscard]] runtime_stats stats() const;
+};
+
+}  // namespace chime::inline v0

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "worker/crew.hpp"
+
+#include "base/check.hpp"
+#include "base/thread.hpp"
+#include "worker/hot_paths.hpp"
+#include "worker/scopes.hpp"
+
+#include <algorithm>
+#include <new>
+
+// Who is in the crew, how what concerns a worker gets to it, and who is woken when there is work.
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+std::uint32_t next_identity() noexcept {
+    static base::atomic<std::uint32_t> last{0};
+    std::uint32_t identity = 0;
+    // Relaxed: only uniqueness matters.
+    while (identity == 0) identity = last.fetch_add(1, base::memory_order_relaxed) + 1;
+    return identity;
+}
+
+}  // namespace
+
+crew::crew(const worker_settings& settings, std::uint32_t seats)
+    : settings_(settings),
+      clock_(settings.clock),
+      identity_(next_identity()),
+      is_alone_(seats == 1),
+      most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))),
+      callbacks_(settings.max_timers, settings.huge_pages),
+      slots_(settings.max_tasks, settings.huge_pages),
+      units_(callbacks_, slots_),
+      seats_(std::make_unique<base::atomic<worker*>[]>(seats)) {
+    if (settings.records_locations) {
+        locations_ = base::mapping(settings.max_timers * sizeof(base::atomic<const void*>));
+        if (!locations_.commit(locations_.reserved_bytes())) throw std::bad_alloc();
+    }
+    owned_.reserve(seats);
+    CHIME_CHECK(add_worker() != nullptr, "the first seat is free");
+}
+
+crew::~crew() {
+    destroy_pending();
+}
+
+void crew::destroy_pending() noexcept {
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        CHIME_CHECK(at(seat).try_end_for_good(),
+                    "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
+    }
+    is_stopped_.store(true, base::memory_order_relaxed);
+    // A task that came from another loop may be here before that loop has let go of us.
+    while (visitors_.load(base::memory_order_acquire) != 0) base::yield_this_thread();
+    // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
+    for (std::size_t position = 0; position < slots_.size(); ++position) {
+        const unit_index index = slot_pool::index_of(position);
+        const task_slot& its = slots_.at(index);
+        if (phase_of(its.state.load(base::memory_order_acquire)) == task_phase::vacant) continue;
+        worker& last_owner = its.owner() < count ? owner_of(its) : first();
+        const worker::turn_scope scope(last_owner);
+        last_owner.destroy_task(index);
+    }
+    const worker::turn_scope scope(first());
+    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+        callback& its = callbacks_.at(callback_pool::index_of(position));
+        const timer_state state = state_of(its.state.load(base::memory_order_acquire));
+        if (state != timer_state::armed && state != timer_state::posted) continue;
+        // Ended first, so that the destructor of one closure may try to cancel another one, or itself.
+        const state_word value = its.state.load(base::memory_order_relaxed);
+        its.state.store(with_state(value + one_life, timer_state::ending), base::memory_order_relaxed);
+        if (state == timer_state::armed) first().count_end(false);
+        destroy_closure(its, (value & extra_flag) != 0);
+    }
+}
+
+// --- Who is there.
+
+worker* crew::add_worker() {
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        worker& left = at(seat);
+        if (!left.inbox_.is_closed() || left.is_driven() || !is_seat_clean(seat)) continue;
+        left.inbox_.open();
+        return &left;
+    }
+    if (count == owned_.capacity()) return nullptr;
+    owned_.push_back(std::make_unique<worker>(*this, count));
+    seats_[count].store(owned_.back().get(), base::memory_order_release);
+    seat_count_.store(count + 1, base::memory_order_release);  // Pairs with the acquire in seat_count().
+    return owned_.back().get();
+}
+
+/// A thread that has linked or locked a unit of a worker before that retired may still be about to push it: whoever has
+/// the seat by then would take it for one of its own.
+bool crew::is_seat_clean(std::uint32_t seat) const noexcept {
+    const auto is_held = [&](const timed& its, state_word busy_state) {
+        const state_word value = its.state.load(base::memory_order_seq_cst);
+        return its.owner() == seat &&
+               ((value & (linked_flag | locked_flag)) != 0 || (value & state_mask) == busy_state);
+    };
+    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+        if (is_held(callbacks_.at(callback_pool::index_of(position)), static_cast<state_word>(timer_state::ending)))
+            return false;
+    }
+    for (std::size_t position = 0; position < slots_.size(); ++position) {
+        if (is_held(slots_.at(slot_pool::index_of(position)), state_mask)) return false;  // No phase is called that.
+    }
+    return true;
+}
+
+/// Who is given what a thread arms that is no worker: always the same one, so that its timers keep their order.
+worker& crew::choose_worker() const noexcept {
+    if (is_alone_) return first();
+    const std::uint32_t count = seat_count();
+    const std::uint32_t start = base::thread_number() % count;
+    for (std::uint32_t step = 0; step < count; ++step) {
+        worker& candidate = at((start + step) % count);
+        if (!candidate.inbox_.is_closed()) return candidate;
+    }
+    return at(start);  // They are leaving this moment; the merge queue takes it.
+}
+
+// --- How what concerns a worker gets to it.
+
+/// To the owner of a unit that this thread has linked, which matters before `deadline`.
+void crew::send(unit_index index, timed& its, ordinal deadline) noexcept {
+    worker& owner = owner_of(its);  // Does not change while it is linked.
+    if (const std::uint32_t undrained = owner.inbox_.push(units_, index)) {
+        owner.ring_for(deadline, undrained);
+    } else {
+        send_to_all(index, its);
+    }
+}
+
+/// To whoever comes first.
+void crew::send_to_all(unit_index index, timed& its) noexcept {
+    its.set_owner(timed::nobody);
+    migrated_elsewhere_.add(1);
+    static_cast<void>(merged_.push(units_, index));
+    call_helper();
+}
+
+/// It is linked already, by somebody else: whoever drains it reads the word as it is then, but must not sleep through it.
+void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
+    const std::uint32_t seat = its.owner();
+    if (seat == timed::nobody) {
+        call_helper();
+    } else {
+        at(seat).ring_for(deadline, 0);
+    }
+}
+
+void crew::inject(unit_index index) noexcept {
+    injection_.push(units_, index);
+    call_helper();
+}
+
+/// There is work for anybody: if somebody sleeps and nobody looks for work, one is woken to look. Whoever looks and finds
+/// nothing looks once more after he has announced to sleep; whoever finds something, and was the last to look, passes the
+/// call on. So either somebody is awake who will see it, or somebody is called (models/steal.pml).
+void crew::call_helper() noexcept {
+    // Seq_cst: comes after the work was made visible; pairs with publishing in worker::begin_park().
+    if (parked_.load(base::memory_order_seq_cst) == 0) return;
+    std::uint32_t nobody_searches = 0;
+    if (!searching_.compare_exchange_strong(nobody_searches, 1, base::memory_order_seq_cst)) return;
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        worker& candidate = at(seat);
+        if (!candidate.is_parked() || candidate.is_called_.exchange(true, base::memory_order_seq_cst)) continue;
+        if (candidate.wake_up()) return;
+        // It was awake after all. If it has taken the call meanwhile, it looks.
+        if (!candidate.is_called_.exchange(false, base::memory_order_seq_cst)) return;
+    }
+    searching_.fetch_sub(1, base::memory_order_seq_cst);
+}
+
+bool crew::has_ready_work() const noexcept {
+    if (!injection_.is_empty() || !merged_.is_empty()) return true;
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        if (!at(seat).ring_.is_empty()) return true;
+    }
+    return false;
+}
+
+bool crew::is_at_rest() const noexcept {
+    if (has_ready_work()) return false;
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        const worker& each = at(seat);
+        if (!each.inbox_.is_closed() && (!each.inbox_.is_empty() || !each.is_parked())) return false;
+    }
+    return true;
+}
+
+/// A thread that is no worker has found nothing free; true: it is worth to try again. Throws std::bad_alloc.
+bool crew::tidy_up() {
+    bool is_worth_it = false;
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) is_worth_it = at(seat).tidy_up_elsewhere() || is_worth_it;
+    return is_worth_it;
+}
+
+void crew::stop_timers() noexcept {
+    is_stopped_.store(true, base::memory_order_seq_cst);
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) at(seat).wake_up();
+}
+
+// --- Work that only counts.
+
+void crew::add_work() noexcept {
+    if (is_alone_) first().foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+}
+
+void crew::drop_work() noexcept {
+    if (!is_alone_) return;
+    worker& only = first();
+    // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in park().
+    const std::int64_t left = only.foreign_work_.fetch_sub(1, base::memory_order_seq_cst) - 1;
+    if (!only.parking_.is_parked()) return;
+    if (left + only.parked_work_.load(base::memory_order_relaxed) == 0) only.wake_up();
+}
+
+void crew::add_outside_work() noexcept {
+    first().outside_work_.fetch_add(1, base::memory_order_seq_cst);
+    add_work();
+}
+
+void crew::drop_outside_work() noexcept {
+    const bool was_last = first().outside_work_.fetch_sub(1, base::memory_order_seq_cst) == 1;
+    drop_work();
+    if (was_last && clock_ != nullptr) first().wake_up();  // It may be that time can go on now.
+}
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "base/futex.hpp"
+#include "base/mapping.hpp"
+#include "base/mutex.hpp"
+#include "base/striped_counter.hpp"
+#include "worker/inbox.hpp"
+#include "worker/injection.hpp"
+#include "worker/units.hpp"
+#include "worker/worker.hpp"
+
+#include <chime/detail/arming.hpp>
+#include <chime/detail/suspension.hpp>
+#include <chime/stats.hpp>
+#include <chime/time.hpp>
+#include <chime/timer_handle.hpp>
+
+#include <atomic>
+#include <coroutine>
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <vector>
+
+namespace chime::inline v0::detail {
+
+/// The workers of one context or runtime, and what they have in common: all records and slots, and the queues of what is
+/// nobody's. Everything here may be called from any thread, unless it says otherwise.
+///
+/// Every record and slot has an owner: the worker in whose wheel its ticket is. What concerns the owner is put into its
+/// inbox. When that is closed, because the worker retires, it goes to the merge queue, and whoever looks there first
+/// becomes the owner (models/retire.pml).
+class crew {
+ public:
+    /// With one worker, in seat 0, and room for `seats`. Throws std::bad_alloc.
+    explicit crew(const worker_settings& settings, std::uint32_t seats = 1);
+    crew(const crew&) = delete;
+    crew& operator=(const crew&) = delete;
+    /// Destroys what is suspended, innermost first, and what is pending. Nobody may be using it.
+    ~crew();
+
+    /// The same, to be done once more by the destructor for what comes late. Nobody may drive a worker, now or later.
+    void destroy_pending() noexcept;
+
+    static constexpr std::uint32_t most_seats = timed::nobody;
+
+    // --- Workers.
+
+    /// The worker whose turn runs on this thread, if it is one of ours.
+    [[nodiscard]] worker* here() const noexcept {
+        worker* const running = worker::current;
+        return running != nullptr && &running->crew_ == this ? running : nullptr;
+    }
+    [[nodiscard]] worker& first() const noexcept { return at(0); }
+    [[nodiscard]] worker& at(std::uint32_t seat) const noexcept {
+        return *seats_[seat].load(base::memory_order_acquire);
+    }
+    /// How many seats have ever been taken.
+    [[nodiscard]] std::uint32_t seat_count() const noexcept { return seat_count_.load(base::memory_order_acquire); }
+    /// A worker in a seat that is free; null: there is none. One thread at a time. Throws std::bad_alloc.
+    [[nodiscard]] worker* add_worker();
+    [[nodiscard]] bool is_alone() const noexcept { return is_alone_; }
+
+    // --- Timers. See timers.hpp for what they mean.
+
+    /// A record to put a closure into; none: refused, because of the cap or because everything stops.
+    /// Throws std::bad_alloc.
+    [[nodiscard]] arming begin_arming();
+    /// The closure could not be made.
+    void abandon_arming(const arming& begun) noexcept;
+    /// Takes the closure.
+    timer_handle arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept;
+    /// The same, with a period or a token. Throws std::bad_alloc; the closure is destroyed then.
+    timer_handle arm_with_extra(const arming& begun, const arming_details& details);
+    /// For a crew of one.
+    void post(const arming& begun, const closure_operations& operations) noexcept;
+
+    cancel_result cancel(timer_handle which) noexcept;
+    cancel_result cancel_and_wait(timer_handle which) noexcept;
+    /// True: the callback is running, and `who` is completed when it has ended. False: `result` is final.
+    bool cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who);
+    void unsubscribe(const completion& who) noexcept;
+    /// Throws std::bad_alloc; nothing has changed.
+    bool postpone(timer_handle which, wait_limit limit);
+
+    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : clock_->now(); }
+    [[nodiscard]] timer_stats stats() const noexcept;
+    void stop_timers() noexcept;
+    [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_.load(base::memory_order_relaxed); }
+    void dump_pending(std::ostream& out) const;
+
+    // --- Tasks.
+
+    /// A task begins. False: refused. Throws std::bad_alloc; the frame is still the caller's.
+    /// If it begins, the reference to `control` is the task's.
+    [[nodiscard]] bool spawn(std::coroutine_handle<> root, task_control* control, const void* where);
+    bool wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept;
+    void doom(unit_index index) noexcept;  ///< Whoever knows the task to be alive.
+
+    // --- Work that only counts, of a crew of one: jobs elsewhere, guards.
+
+    void add_work() noexcept;
+    void drop_work() noexcept;
+    /// Work that does not follow the clock: while there is some, virtual time does not jump.
+    void add_outside_work() noexcept;
+    void drop_outside_work() noexcept;
+
+    [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
+    [[nodiscard]] const worker_settings& settings() const noexcept { return settings_; }
+
+    /// Nothing is ready anywhere, nothing is between two workers. A guess while anybody is awake.
+    [[nodiscard]] bool is_at_rest() const noexcept;
+    /// All that were not cancelled yet when everything stopped have been told, by all workers that are awake.
+    [[nodiscard]] std::uint32_t parked_count() const noexcept { return parked_.load(base::memory_order_seq_cst); }
+
+ private:
+    friend class worker;
+
+    struct waiter {
+        unit_index index;
+        std::uint64_t life;
+        completion* who;
+    };
+
+    // crew.cpp
+    [[nodiscard]] worker& owner_of(const timed& its) const noexcept { return at(its.owner()); }
+    /// Is it ours to touch, because this thread drives the worker that owns it?
+    [[nodiscard]] worker* owner_here(const timed& its) const noexcept {
+        worker* const mine = here();
+        return mine != nullptr && its.owner() == mine->seat_ ? mine : nullptr;
+    }
+    [[nodiscard]] worker& choose_worker() const noexcept;
+    void send(unit_index index, timed& its, ordinal deadline) noexcept;
+    void send_to_all(unit_index index, timed& its) noexcept;
+    void ring_owner(const timed& its, ordinal deadline) noexcept;
+    void call_helper() noexcept;
+    [[nodiscard]] bool has_ready_work() const noexcept;
+    void inject(unit_index index) noexcept;
+    [[nodiscard]] bool tidy_up();
+    [[nodiscard]] bool is_seat_clean(std::uint32_t seat) const noexcept;
+
+    // crew_timers.cpp
+    [[nodiscard]] unit_index take_callback();
+    [[nodiscard]] arming begin_arming_elsewhere();
+    void count_arm_elsewhere(worker& target) noexcept;
+    [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
+    [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
+    [[nodiscard]] timer_handle handle_of(unit_index index, std::uint64_t life, std::uint32_t seat) const noexcept {
+        return {.life = life | std::uint64_t{seat} << life_bits, .index = index, .runtime = identity_};
+    }
+    static void destroy_closure(callback& its, bool has_extra) noexcept;
+    [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
+
+    // crew_cancel.cpp
+    void end_cancelled(unit_index index, state_word claimed) noexcept;
+    void notify_waiters(unit_index index, std::uint64_t life) noexcept;
+
+    // crew_postpone.cpp
+    [[nodiscard]] bool is_stamped_now(const timed& its) const noexcept;
+    bool postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept;
+
+    // crew_tasks.cpp
+    [[nodiscard]] unit_index take_slot();
+    void count_spawn_elsewhere() noexcept;
+    void send_scheduled(unit_index index, timed& its) noexcept;
+
+    const worker_settings settings_;
+    clock_source* const clock_;
+    const std::uint32_t identity_;
+    const bool is_alone_;
+    const std::uint32_t
+        most_undrained_;  ///< So many commands wait for an owner that sleeps; then it is woken to clean up.
+    callback_pool callbacks_;
+    slot_pool slots_;
+    units units_;
+    base::mapping locations_;  ///< Where each timer was armed, for who prints it; only if asked for.
+
+    std::vector<std::unique_ptr<worker>> owned_;
+    std::unique_ptr<base::atomic<worker*>[]> seats_;
+    base::atomic<std::uint32_t> seat_count_{0};
+
+    // What is read often and written seldom.
+    alignas(base::cache_line_bytes) base::atomic<bool> is_stopped_{false};
+    base::atomic<bool> is_short_{false};  ///< A thread that is no worker has made new units for want of free ones.
+
+    // Who sleeps, who looks for work.
+    alignas(base::cache_line_bytes) base::atomic<std::uint32_t> parked_{0};
+    base::atomic<std::uint32_t> searching_{0};
+    injection injection_;  ///< Ready tasks of nobody.
+    inbox merged_;         ///< Timers and sleeping tasks of nobody.
+
+    base::atomic<std::uint32_t> visitors_{0};  ///< Loops that are sending a task here this moment.
+    base::futex_word ended_runs_{0};           ///< Changes when a run ends that somebody waits for.
+    base::mutex waiters_mutex_;
+    std::vector<waiter> waiters_;
+
+    base::striped_counter<> armed_elsewhere_;
+    base::striped_counter<> pending_elsewhere_;
+    base::striped_counter<> spawned_elsewhere_;
+    base::striped_counter<> cancelled_elsewhere_;
+    base::striped_counter<> postponed_elsewhere_;
+    base::striped_counter<> refused_;
+    base::striped_counter<> migrated_elsewhere_;
+};
+
+}  // namespace chime::inline v0::detail

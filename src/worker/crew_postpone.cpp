@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "base/thread.hpp"
+#include "worker/crew.hpp"
+
+// Postponing, from any thread.
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+/// A task that waits, but not for a time: a made-up handle may name it.
+bool waits_without_timer(unit_index index, const timed& its) noexcept {
+    return (index & slot_bit) != 0 && !its.is_numbered();
+}
+
+}  // namespace
+
+bool crew::postpone(timer_handle which, wait_limit limit) {
+    if (which.runtime != identity_) return false;
+    if (which.is_sleep() ? !slots_.contains(which.index) : !callbacks_.contains(which.index)) return false;
+    timed& its = units_.at(which.index);
+    if (worker* const mine = owner_here(its)) return mine->postpone_here(which.index, its, which.timer_id(), limit);
+    return postpone_from_elsewhere(which.index, its, which.timer_id(), deadline_of(limit));
+}
+
+/// Is the owner of what we have locked giving out deadlines, perhaps to this one? See worker::stamp_at().
+bool crew::is_stamped_now(const timed& its) const noexcept {
+    const std::uint32_t seat = its.owner();
+    return seat != timed::nobody && at(seat).is_stamping_.load(base::memory_order_seq_cst);
+}
+
+/// Locks the record for one store: a deadline that is written without would end up in whatever the record is used for
+/// next (models/record_word.pml).
+bool crew::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept {
+    state_word value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        if (life_of(value) != life || !is_waiting(index, value) || waits_without_timer(index, its)) return false;
+        if ((value & locked_flag) != 0) {  // Somebody else is postponing it.
+            base::yield_this_thread();
+            value = its.state.load(base::memory_order_acquire);
+        } else if (its.state.compare_exchange_weak(value, value | locked_flag, base::memory_order_seq_cst)) {
+            break;
+        }
+    }
+
+    // See stamp_at().
+    while (is_stamped_now(its)) base::yield_this_thread();
+    // In one step: the owner may postpone it at the same time, and move the ticket to where it wants it.
+    const bool is_earlier = target < its.deadline.exchange(target, base::memory_order_acq_rel);
+    value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        const bool is_pending = life_of(value) == life && is_waiting(index, value);
+        const bool is_vacant = (value & state_mask) == 0;  // Cancelled meanwhile, and nobody has given it back.
+        const bool needs_owner = (is_pending && is_earlier) || is_vacant;
+        const bool pushes = needs_owner && (value & linked_flag) == 0;
+        const state_word unlocked = (value & ~locked_flag) | (is_pending ? moved_flag : 0) | (pushes ? linked_flag : 0);
+        if (!its.state.compare_exchange_weak(value, unlocked, base::memory_order_seq_cst)) continue;
+        if (pushes) {
+            worker& owner = owner_of(its);
+            const std::uint32_t undrained = owner.inbox_.push(units_, index);
+            if (undrained == 0) {
+                send_to_all(index, its);
+            } else {
+                // Whoever has seen our mark and counted on our push has woken the owner in vain: it is on us to do it
+                // again.
+                const bool is_overtaken =
+                    its.state.load(base::memory_order_seq_cst) != unlocked || its.deadline_now() != target;
+                owner.ring_for(is_overtaken ? 0 : is_pending ? target : end_of_time, undrained);
+            }
+        } else if (needs_owner && is_pending) {
+            ring_owner(its, target);
+        }
+        if (is_pending) postponed_elsewhere_.add(1);
+        return is_pending;
+    }
+}
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#include "worker/crew.hpp"
+#include "worker/hot_paths.hpp"
+
+#include <chime/detail/task_control.hpp>
+
+// Tasks, from any thread: how they begin, and how they are woken. For a waiting task its word alone decides who wakes it
+// and why.
+
+namespace chime::inline v0::detail {
+
+unit_index crew::take_slot() {
+    if (worker* const mine = here()) return mine->take_slot();
+    unit_index taken = slots_.pop_shared();
+    if (taken == no_unit) {
+        is_short_.store(true, base::memory_order_relaxed);  // A worker may have plenty; see its next turn.
+        taken = slots_.carve(1);
+    }
+    if (taken == no_unit && tidy_up()) taken = slots_.pop_shared();
+    return taken;
+}
+
+void crew::count_spawn_elsewhere() noexcept {
+    spawned_elsewhere_.add(1);
+    add_work();
+}
+
+/// To whoever shall run what this thread has scheduled: to the one loop, which it has linked it for; or for all to take.
+void crew::send_scheduled(unit_index index, timed& its) noexcept {
+    if (is_alone_) {
+        send(index, its, 0);
+    } else {
+        inject(index);
+    }
+}
+
+bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void* where) {
+    const unit_index index = is_stopped() ? no_unit : take_slot();
+    if (index == no_unit) {
+        refused_.add(1);
+        return false;
+    }
+    task_slot& its = slots_.at(index);
+    its.set_up(root, control, where);
+    if (control != nullptr) control->moved_to(this, index);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
+    if (worker* const mine = here()) {
+        its.set_number(mine->unnumbered());
+        mine->part_with(its);
+        mine->counters_.tasks.add();
+        mine->counters_.suspensions.add();
+        mine->counters_.waiting.add();
+        its.state.store(scheduled, base::memory_order_release);
+        mine->push_ready(index);
+    } else {
+        its.set_number(timed::unnumbered | first().seat_);
+        count_spawn_elsewhere();
+        its.state.store(scheduled | (is_alone_ ? linked_flag : 0), base::memory_order_release);
+        send_scheduled(index, its);
+    }
+    return true;
+}
+
+bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept {
+    task_slot& its = slots_.at(index);
+    worker* const mine = here();
+    // Whoever is told that everything stops, and waits again, is destroyed where it stands.
+    const state_word told = cause == wake_cause::shutdown ? told_flag : 0;
+    state_word value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        if (life_of(value) != epoch) return false;
+        if (phase_of(value) == task_phase::suspending) {
+            const state_word early = with_cause(with_phase(value, task_phase::woken_early), cause) | told;
+            if (its.state.compare_exchange_weak(value, early, base::memory_order_acq_rel)) return true;
+            continue;
+        }
+        if (phase_of(value) != task_phase::idle) return false;
+        const bool is_linked = (value & linked_flag) != 0;
+        // Whether it is ours, and whether it has a timer, does not change while it is in this wait. Without a timer there
+        // is no ticket either, so anybody may take it over.
+        const bool is_ours = mine != nullptr && its.owner() == mine->seat_;
+        const bool is_free = !is_alone_ && !its.is_numbered();
+        const bool links = !is_ours && !is_free && !is_linked;
+        const state_word scheduled =
+            with_cause(with_phase(value, task_phase::scheduled), cause) | (links ? linked_flag : 0) | told;
+        // Release: what the waker did comes before what the task does next.
+        if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_seq_cst)) continue;
+        if (links) {
+            send(index, its, 0);
+        } else if (is_linked) {
+            if (!is_ours) ring_owner(its, 0);  // The drain finds it.
+        } else if (is_ours) {
+            mine->make_ready(index);
+        } else if (mine != nullptr) {
+            its.set_number(mine->unnumbered());
+            mine->push_ready(index);
+        } else {
+            inject(index);
+        }
+        return true;
+    }
+}
+
+void crew::doom(unit_index index) noexcept {
+    task_slot& its = slots_.at(index);
+    const state_word value = its.state.fetch_or(doomed_flag, base::memory_order_acq_rel);
+    // Suspending: it finds the mark itself. A wait without a deadline, for a job or another task, goes on to its end.
+    if (phase_of(value) == task_phase::idle && its.is_numbered()) wake(index, life_of(value), wake_cause::cancelled);
+}
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "worker/callback_extra.hpp"
+#include "worker/crew.hpp"
+#include "worker/hot_paths.hpp"
+
+#include <utility>
+
+// Arming a callback, from a worker's own thread and from any other.
+
+namespace chime::inline v0::detail {
+
+bool crew::is_waiting(unit_index index, state_word value) noexcept {
+    return (index & slot_bit) != 0 ? phase_of(value) == task_phase::idle : state_of(value) == timer_state::armed;
+}
+
+ordinal crew::deadline_of(wait_limit limit) const noexcept {
+    if (limit.is_absolute != 0) return to_ordinal(time_point{duration{limit.count}});
+    return ordinal_after(to_ordinal(now()), limit.count);
+}
+
+base::atomic<const void*>& crew::location_of(unit_index index) const noexcept {
+    return reinterpret_cast<base::atomic<const void*>*>(locations_.data())[index];
+}
+
+void crew::destroy_closure(callback& its, bool has_extra) noexcept {
+    if (const auto destroy = its.its_operations().destroy) destroy(its.closure);
+    // The token last: it may be its reaction that we are in.
+    if (has_extra) [[unlikely]]
+        delete its.extra();
+}
+
+// --- Records, for a thread that is no worker.
+
+unit_index crew::take_callback() {
+    unit_index taken = callbacks_.pop_shared();
+    if (taken == no_unit) [[unlikely]] {
+        is_short_.store(true, base::memory_order_relaxed);  // A worker may have plenty; see its next turn.
+        taken = callbacks_.carve(carved_at_once);
+        if (taken == no_unit) return no_unit;
+        const unit_index rest = callbacks_.at(taken).link.load(base::memory_order_relaxed);
+        if (rest != no_unit) {
+            unit_index last = rest;
+            for (;;) {
+                const unit_index next = callbacks_.at(last).link.load(base::memory_order_relaxed);
+                if (next == no_unit) break;
+                last = next;
+            }
+            callbacks_.push_shared(rest, last);
+        }
+    }
+    return taken;
+}
+
+arming crew::begin_arming() {
+    if (worker* const mine = here()) [[likely]]
+        return mine->begin_arming();
+    return begin_arming_elsewhere();
+}
+
+[[gnu::noinline]] arming crew::begin_arming_elsewhere() {
+    unit_index index = no_unit;
+    if (!is_stopped()) {
+        index = take_callback();
+        if (index == no_unit && tidy_up()) index = take_callback();
+    }
+    if (index == no_unit) [[unlikely]] {
+        refused_.add(1);
+        return {};
+    }
+    return {callbacks_.at(index).closure, index, settings_.records_locations};
+}
+
+void crew::abandon_arming(const arming& begun) noexcept {
+    worker* const mine = here();
+    if (mine == nullptr || !mine->free_callbacks_.push(begun.index)) callbacks_.push_shared(begun.index, begun.index);
+}
+
+timer_handle crew::arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept {
+    if (worker* const mine = here()) [[likely]]
+        return mine->arm(index, operations, limit);
+    callback& its = callbacks_.at(index);
+    its.operations.store(&operations, base::memory_order_relaxed);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    worker& target = choose_worker();
+    const ordinal deadline = deadline_of(limit);
+    its.set_deadline(deadline);
+    its.set_number(timed::unnumbered | target.seat_);
+    count_arm_elsewhere(target);
+    // Release: pairs with the acquire of whoever cancels it, or drains the inbox.
+    its.state.store(with_state(vacant, timer_state::armed) | linked_flag, base::memory_order_release);
+    send(index, its, deadline);
+    return handle_of(index, life_of(vacant), target.seat_);
+}
+
+void crew::count_arm_elsewhere(worker& target) noexcept {
+    armed_elsewhere_.add(1);
+    pending_elsewhere_.add(1);
+    if (is_alone_) target.foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+}
+
+timer_handle crew::arm_with_extra(const arming& begun, const arming_details& details) {
+    const unit_index index = begun.index;
+    callback& its = callbacks_.at(index);
+    its.operations.store(details.operations, base::memory_order_relaxed);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    worker* const mine = here();
+    worker& target = mine != nullptr ? *mine : choose_worker();
+    const timer_handle made = handle_of(index, life_of(vacant), target.seat_);
+    const state_word preparing = with_state(vacant, timer_state::preparing) | extra_flag;
+    try {
+        its.set_extra(new callback_extra{.period_ns = details.period_ns, .policy = details.policy, .watch = {}});
+    } catch (...) {
+        destroy_closure(its, false);
+        abandon_arming(begun);
+        throw;
+    }
+    // Relaxed: it is only printed.
+    if (settings_.records_locations) location_of(index).store(details.where, base::memory_order_relaxed);
+    its.set_number(mine != nullptr ? mine->take_number() : timed::unnumbered | target.seat_);
+    // From here on the token can cancel it; at once, if it is cancelled already.
+    its.state.store(preparing, base::memory_order_release);
+    if (details.token->can_be_cancelled()) {
+        its.extra()->watch.emplace(details.token->stop_token(), token_reaction{this, made});
+    }
+
+    const bool is_relative_here = mine != nullptr && details.limit.is_absolute == 0;
+    const ordinal deadline = is_relative_here ? end_of_time : deadline_of(details.limit);
+    its.set_deadline(deadline);
+    if (mine != nullptr) {
+        mine->count_arm();
+    } else {
+        count_arm_elsewhere(target);
+    }
+    const state_word armed = with_state(preparing, timer_state::armed) | (mine != nullptr ? 0 : linked_flag);
+    state_word expected = preparing;
+    if (!its.state.compare_exchange_strong(expected, armed, base::memory_order_acq_rel)) {
+        // Cancelled while it was prepared: it ends like any other that was cancelled.
+        const state_word ending = with_state(preparing, timer_state::ending) + one_life;
+        its.state.store(ending, base::memory_order_relaxed);
+        end_cancelled(index, ending);
+    } else if (mine == nullptr) {
+        send(index, its, deadline);
+    } else if (!is_relative_here) {
+        mine->place(index, its, deadline);
+    } else {
+        mine->stamp_later(index, made.timer_id(), details.limit.count, true);
+    }
+    return made;
+}
+
+void crew::post(const arming& begun, const closure_operations& operations) noexcept {
+    callback& its = callbacks_.at(begun.index);
+    its.operations.store(&operations, base::memory_order_relaxed);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    its.set_number(timed::unnumbered | first().seat_);
+    if (worker* const mine = here()) {
+        ++mine->posted_;
+        its.state.store(with_state(vacant, timer_state::posted), base::memory_order_relaxed);
+        mine->push_ready(begun.index);
+    } else {
+        add_work();
+        its.state.store(with_state(vacant, timer_state::posted) | linked_flag, base::memory_order_release);
+        send(begun.index, its, 0);
+    }
+}
+
+// --- What public headers call: they do not know what a crew is.
+
+arming begin_arming(crew& home) {
+    return home.begin_arming();
+}
+
+void abandon_arming(crew& home, const arming& begun) noexcept {
+    home.abandon_arming(begun);
+}
+
+timer_handle arm(crew& home, std::uint32_t index, const closure_operations& operations, wait_limit limit) noexcept {
+    return home.arm(index, operations, limit);
+}
+
+timer_handle arm_with_extra(crew& home, const arming& begun, const arming_details& details) {
+    return home.arm_with_extra(begun, details);
+}
+
+void post(crew& home, const arming& begun, const closure_operations& operations) noexcept {
+    home.post(begun, operations);
+}
+
+}  // namespace chime::inline v0::detail

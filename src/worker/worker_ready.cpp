@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "worker/crew.hpp"
+#include "worker/worker.hpp"
+
+#include <array>
+
+// Ready tasks: a plain queue for a worker that is alone, otherwise a ring that others take from, too.
+
+namespace chime::inline v0::detail {
+
+void worker::push_ready(unit_index index) noexcept {
+    if (is_alone_) {
+        ready_.push(units_, index);
+    } else if (!ring_.push(index)) {
+        crew_.inject(index);  // More than one worker can have at hand: for all.
+    }
+}
+
+/// A task of ours was woken. Its timer ends with that, while the ticket is still known to be here: whoever resumes the
+/// task may be another worker.
+void worker::make_ready(unit_index index) noexcept {
+    task_slot& its = slots_.at(index);
+    end_timer(its, cause_of(its.state.load(base::memory_order_relaxed)));
+    push_ready(index);
+}
+
+std::size_t worker::ready_count() const noexcept {
+    return is_alone_ ? ready_.size() : ring_.size();
+}
+
+unit_index worker::pop_ready() noexcept {
+    return is_alone_ ? ready_.pop(units_) : ring_.pop();
+}
+
+/// Gets something to do: what is nobody's, then half of what another worker has. Now and then what is nobody's is looked
+/// at even if there is enough to do, so that it does not wait for ever.
+void worker::find_work() noexcept {
+    constexpr std::uint64_t turns_between_looks = 64;
+    if (is_called_.load(base::memory_order_relaxed) && is_called_.exchange(false, base::memory_order_seq_cst)) {
+        is_searching_ = true;  // The call has counted us.
+    }
+    std::array<unit_index, ready_ring::capacity / 2> taken;
+    const bool has_enough = ring_.size() != 0;
+    if (has_enough && counters_.turns.get() % turns_between_looks != 0) {
+        end_search();
+        return;
+    }
+    if (!is_searching_ && !has_enough) {
+        crew_.searching_.fetch_add(1, base::memory_order_seq_cst);
+        is_searching_ = true;
+    }
+    const std::size_t room = ready_ring::capacity - ring_.size();
+    std::size_t count = crew_.injection_.take(units_, taken, room);
+    const std::uint32_t seats = crew_.seat_count();
+    for (std::uint32_t step = 0; count == 0 && !has_enough && step < seats; ++step) {
+        victim_ = victim_ + 1 < seats ? victim_ + 1 : 0;
+        if (victim_ == seat_) continue;
+        count = crew_.at(victim_).ring_.take_half(taken);
+        counters_.stolen.add(count);
+    }
+    for (std::size_t position = 0; position < count; ++position) push_ready(taken[position]);
+    end_search();
+}
+
+/// While somebody searches, nobody is called. So whoever was the last to look, found or not, looks once more after he has
+/// said that he is through, and calls the next one: he may be about to run something that takes long.
+void worker::end_search() noexcept {
+    if (!is_searching_) return;
+    is_searching_ = false;
+    const bool was_last = crew_.searching_.fetch_sub(1, base::memory_order_seq_cst) == 1;
+    if (was_last && crew_.has_ready_work()) crew_.call_helper();
+}
+
+}  // namespace chime::inline v0::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "worker/crew.hpp"
+#include "worker/hot_paths.hpp"
+#include "worker/worker.hpp"
+
+#include <utility>
+
+// How a worker leaves: all that it has goes to where anybody takes it from. Nothing here can fail, because everything is
+// linked through itself (models/retire.pml).
+
+namespace chime::inline v0::detail {
+
+namespace {
+
+/// A chain that was last first, first first.
+unit_index turned_round(const units& all, unit_index chain, unit_index behind) noexcept {
+    while (chain != no_unit) {
+        const unit_index next = all.at(chain).link.load(base::memory_order_relaxed);
+        all.at(chain).link.store(behind, base::memory_order_relaxed);
+        behind = std::exchange(chain, next);
+    }
+    return behind;
+}
+
+}  // namespace
+
+void worker::retire() noexcept {
+    // From here on whoever wants something of us turns to everybody.
+    const unit_index last_commands = inbox_.close();
+    give_away_chain(turned_round(units_, std::exchange(taken_, no_unit), std::exchange(ordered_, no_unit)));
+    give_away_chain(turned_round(units_, last_commands, no_unit));
+    is_ordering_ = false;
+
+    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+        give_away_timer(callback_pool::index_of(position));
+    }
+    for (std::size_t position = 0; position < slots_.size(); ++position) give_away_timer(slot_pool::index_of(position));
+    wheel_.clear(wheel_live_);
+    for (; wheel_live_ != 0; --wheel_live_) wheel_.count_end();
+    publish_wheel_counters();
+
+    for (unit_index ready = ring_.pop(); ready != no_unit; ready = ring_.pop()) crew_.injection_.push(units_, ready);
+    while (!free_callbacks_.is_empty() || !free_slots_.is_empty()) share_all();
+
+    first_deadline_.store(end_of_time, base::memory_order_relaxed);
+    if (is_called_.exchange(false, base::memory_order_seq_cst)) {
+        is_searching_ = true;  // We were called to help; somebody else has to.
+        end_search();
+    }
+    crew_.call_helper();
+}
+
+/// Units that are linked already, first first.
+void worker::give_away_chain(unit_index chain) noexcept {
+    while (chain != no_unit) {
+        const unit_index next = units_.at(chain).link.load(base::memory_order_relaxed);
+        give_away(chain);
+        chain = next;
+    }
+}
+
+void worker::give_away(unit_index index) noexcept {
+    units_.at(index).set_owner(timed::nobody);
+    counters_.migrated.add();
+    static_cast<void>(crew_.merged_.push(units_, index));  // Is never closed.
+}
+
+/// If it is ours and pending. What somebody else has linked already he takes to the merge queue himself, because our inbox
+/// is closed.
+void worker::give_away_timer(unit_index index) noexcept {
+    timed& its = units_.at(index);
+    state_word value = its.state.load(base::memory_order_acquire);
+    for (;;) {
+        const bool is_pending =
+            crew::is_waiting(index, value) && (value & linked_flag) == 0 && its.owner() == seat_ && its.is_numbered();
+        if (!is_pending) return;
+        if (its.state.compare_exchange_weak(value, value | linked_flag, base::memory_order_acq_rel)) break;
+    }
+    give_away(index);
+}
+
+}  // namespace chime::inline v0::detail
