@@ -23,6 +23,10 @@
 namespace chime {
 inline namespace v0 {
 
+namespace testing {
+class simulation;
+}
+
 /// Names a worker of a runtime. The first ones are 0 .. workers-1; a number is not used again.
 using worker_id = std::uint64_t;
 
@@ -118,7 +122,7 @@ class runtime {
                             const std::source_location& where = std::source_location::current()) {
         refuse_on_a_worker("chime::runtime::block_on");
         auto joined = chime::spawn(*this, std::forward<Awaitable>(awaitable), where);
-        joined.wait();
+        wait_for(detail::join_access::control_of(joined));
         return joined.take();
     }
 
@@ -157,9 +161,15 @@ class runtime {
 
  private:
     struct state;
+    class simulator;
     friend struct detail::context_access;
+    friend class testing::simulation;
+
+    /// Without threads: somebody else drives the workers.
+    CHIME_API runtime(const runtime_config& config, simulator* driver);
 
     CHIME_API void refuse_on_a_worker(const char* call) const;
+    CHIME_API void wait_for(detail::task_control& awaited);
 
     std::unique_ptr<state> state_;
     detail::crew* home_;

@@ -23,6 +23,8 @@ inline namespace v0 {
 
 namespace detail {
 
+struct join_access;
+
 // --- What `co_await` makes of something.
 
 template <class Awaitable>
@@ -213,10 +215,23 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
     template <detail::task_home Context, class Awaitable>
     friend auto spawn(Context & context, Awaitable && awaitable, const std::source_location& where);
 
+    friend struct detail::join_access;
+
     explicit join_handle(detail::join_state<T> * state) noexcept : state_(state) {}
 
     detail::join_state<T>* state_ = nullptr;
 };
+
+namespace detail {
+
+struct join_access {
+    template <class T>
+    [[nodiscard]] static task_control& control_of(join_handle<T>& joined) noexcept {
+        return *joined.state_;
+    }
+};
+
+}  // namespace detail
 
 /// Starts a task, or anything that can be awaited, on an io_context or a runtime. It begins to run in run() or on a worker,
 /// not here. Any thread.

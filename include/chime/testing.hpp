@@ -4,6 +4,7 @@
 #include <chime/clock_source.hpp>
 #include <chime/detail/export.hpp>
 #include <chime/io_context.hpp>
+#include <chime/runtime.hpp>
 #include <chime/time.hpp>
 
 #include <chrono>
@@ -122,6 +123,60 @@ class virtual_context {
  private:
     virtual_clock clock_{when_idle::stand_still};
     io_context context_;
+};
+
+/// A whole runtime on one thread: its workers, its metronome, what they send each other, under virtual time, in an order
+/// that is drawn from a seed. The same seed gives the same run, so whatever a seed finds can be looked at again.
+///
+///     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+///         chime::testing::simulation sim(seed, {.workers = 4});
+///         sim->spawn(what_is_tested(*sim));
+///         sim.run();
+///         ASSERT_TRUE(all_is_well()) << "seed " << seed;
+///     }
+///
+/// Workers take turns of random length, are passed over at random, and wake up for no reason now and then. Time stands
+/// while anybody has something to do and then jumps to the next deadline. block_on(), retire_worker() and shutdown() of
+/// the runtime let the others go on, instead of waiting for them. Between steps, this thread is a thread outside. What
+/// callbacks and detached tasks throw goes out of the call that let them run, unless there is an on_exception.
+///
+/// One thread: the one that made it.
+class simulation {
+ public:
+    /// Throws like runtime. The clock of `config` is replaced; by default there are four workers.
+    CHIME_API explicit simulation(std::uint64_t seed, runtime_config config = {});
+    simulation(const simulation&) = delete;
+    simulation& operator=(const simulation&) = delete;
+    CHIME_API ~simulation();
+
+    /// One turn of one worker, or one beat of the metronome. False: there is nothing to do before time moves on.
+    CHIME_API bool step();
+
+    /// Until nothing is to be done, without moving time. Answers how many steps that took.
+    CHIME_API std::size_t settle();
+
+    /// Lets time go on by `step`, and does all that comes due on the way, each at its own time.
+    template <class Rep, class Period>
+    std::size_t advance(std::chrono::duration<Rep, Period> step) {
+        return advance_to(deadline_after(now(), step));
+    }
+    CHIME_API std::size_t advance_to(time_point time);
+
+    /// Until nothing is to be done and no deadline is left. Does not end while something repeats for ever.
+    CHIME_API std::size_t run();
+
+    [[nodiscard]] CHIME_API time_point now() const noexcept;
+    [[nodiscard]] CHIME_API std::uint64_t seed() const noexcept;
+    /// Tells two runs apart: all that was drawn and done so far, in one number.
+    [[nodiscard]] CHIME_API std::uint64_t trace() const noexcept;
+
+    [[nodiscard]] CHIME_API runtime& get_runtime() noexcept;
+    [[nodiscard]] runtime* operator->() noexcept { return &get_runtime(); }
+    [[nodiscard]] runtime& operator*() noexcept { return get_runtime(); }
+
+ private:
+    struct state;
+    std::unique_ptr<state> state_;
 };
 
 }  // namespace testing

@@ -83,8 +83,12 @@ std::string runtime_config::validate() const {
 
 // --- The threads.
 
-runtime::state::state(const runtime_config& wanted)
-    : config(wanted), timers(&crew), crew(settings_of(config), detail::crew::most_seats), process(::getpid()) {
+runtime::state::state(const runtime_config& wanted, simulator* driver)
+    : simulated_by(driver),
+      config(wanted),
+      timers(&crew),
+      crew(settings_of(config), detail::crew::most_seats),
+      process(::getpid()) {
     if (config.metronome) {
         metronome = std::make_unique<detail::metronome>(
             crew, detail::metronome::settings{
@@ -115,6 +119,11 @@ runtime::state::member& runtime::state::start_member(detail::worker& seated) {
     added.id = next_id;
     added.worker = &seated;
     added.processor = static_cast<unsigned>(next_id % base::usable_processors());
+    if (simulated_by != nullptr) {
+        CHIME_CHECK(seated.try_begin_drive(), "a simulated worker is driven by its simulation");
+        ++next_id;
+        return added;
+    }
     try {
         added.thread = base::thread([this, &added] { drive(added); });
     } catch (...) {
@@ -168,6 +177,10 @@ void runtime::state::report(std::exception_ptr thrown) noexcept {
 
 /// Waits until nothing is ready, everywhere.
 void runtime::state::wait_for_rest() noexcept {
+    if (simulated_by != nullptr) {
+        simulated_by->drive_until([this] { return crew.is_at_rest(); });
+        return;
+    }
     is_closing.store(true, base::memory_order_seq_cst);
     for (;;) {
         const std::uint32_t seen = rest_bell.load(base::memory_order_acquire);
@@ -175,6 +188,17 @@ void runtime::state::wait_for_rest() noexcept {
         // A worker rings when it is about to sleep; whether it really does is looked at a moment later.
         static_cast<void>(base::futex_wait(rest_bell, seen, base::now() + std::chrono::milliseconds{1}));
     }
+}
+
+/// It was told to leave: waits until it has.
+void runtime::state::end_member(member& leaving) noexcept {
+    if (simulated_by == nullptr) {
+        leaving.thread.join();
+        return;
+    }
+    if (leaving.is_asleep) leaving.worker->end_park();
+    if (leaving.gives_away.load(base::memory_order_relaxed)) leaving.worker->retire();
+    leaving.worker->end_drive();
 }
 
 runtime_stats runtime::state::stats() const {
@@ -198,8 +222,10 @@ runtime_stats runtime::state::stats() const {
 
 // --- What users call.
 
-runtime::runtime(const runtime_config& config)
-    : state_(std::make_unique<state>(config)), home_(&state_->crew), timers_(&state_->timers) {
+runtime::runtime(const runtime_config& config) : runtime(config, nullptr) {}
+
+runtime::runtime(const runtime_config& config, simulator* driver)
+    : state_(std::make_unique<state>(config, driver)), home_(&state_->crew), timers_(&state_->timers) {
     const unsigned count = config.workers != 0 ? config.workers : std::min(base::usable_processors(), most_workers);
     try {
         {
@@ -207,7 +233,7 @@ runtime::runtime(const runtime_config& config)
             state_->start_member(state_->crew.first());
         }
         for (unsigned started = 1; started < count; ++started) add_worker();
-        if (state_->metronome) state_->metronome->start();
+        if (state_->metronome && driver == nullptr) state_->metronome->start();
     } catch (...) {
         shutdown();
         throw;
@@ -234,6 +260,19 @@ void runtime::refuse_on_a_worker(const char* call) const {
                             std::string(call) + ": this is one of its own workers, which would wait for itself");
 }
 
+void runtime::wait_for(detail::task_control& awaited) {
+    if (state_->simulated_by == nullptr) {
+        awaited.wait();
+        return;
+    }
+    state_->simulated_by->drive_until([&] { return awaited.ended.is_complete(); });
+    if (!awaited.ended.is_complete()) {
+        detail::refuse(
+            errc::cancelled,
+            "chime::runtime::block_on: nothing moves any more in this simulation, and the task has not ended");
+    }
+}
+
 worker_id runtime::add_worker() {
     const base::lock_guard lock(state_->mutex);
     if (state_->is_closed) {
@@ -249,7 +288,7 @@ worker_id runtime::add_worker() {
 
 void runtime::retire_worker(worker_id which) {
     const state::members_iterator leaving = state_->begin_retirement(which);
-    leaving->thread.join();
+    state_->end_member(*leaving);
     const base::lock_guard lock(state_->mutex);
     state_->members.erase(leaving);
     ++state_->retired;
@@ -324,7 +363,7 @@ void runtime::state::shut_down() noexcept {
         if (mine == members.end()) break;
         mine->is_retiring = true;
         lock.unlock();
-        mine->thread.join();
+        end_member(*mine);
         lock.lock();
         members.erase(mine);
     }

@@ -10,16 +10,33 @@
 
 #include <chime/runtime.hpp>
 
+#include <functional>
 #include <list>
 #include <memory>
 
 namespace chime::inline v0 {
 
+/// Drives the workers of a runtime that has no threads.
+class runtime::simulator {
+ public:
+    simulator(const simulator&) = delete;
+    simulator& operator=(const simulator&) = delete;
+
+    /// Lets the workers have their turns until `is_over`, or until nothing moves any more.
+    virtual void drive_until(const std::function<bool()>& is_over) = 0;
+
+    static state& state_of(runtime& simulated) noexcept { return *simulated.state_; }
+
+ protected:
+    simulator() = default;
+    ~simulator() = default;
+};
+
 /// The threads of a runtime, and who of them stays.
 ///
 /// In this order: frames and closures that are destroyed with the crew may still ask for timers.
 struct runtime::state {
-    explicit state(const runtime_config& wanted);
+    state(const runtime_config& wanted, simulator* driver);
     state(const state&) = delete;
     state& operator=(const state&) = delete;
 
@@ -32,8 +49,10 @@ struct runtime::state {
         base::atomic<bool> is_leaving{false};  ///< It shall end its thread,
         base::atomic<bool> gives_away{false};  ///< and give away what it has before.
         base::thread thread;
+        bool is_asleep = false;  ///< In a simulation, which has no threads.
     };
 
+    simulator* const simulated_by;  ///< Null: every worker has a thread.
     const runtime_config config;
     chime::timers timers;
     detail::crew crew;
@@ -60,6 +79,7 @@ struct runtime::state {
     void report(std::exception_ptr thrown) noexcept;
     [[nodiscard]] members_iterator begin_retirement(worker_id which);
     static void tell_to_leave(member& told) noexcept;
+    void end_member(member& leaving) noexcept;
     void wait_for_rest() noexcept;
     void shut_down() noexcept;
     [[nodiscard]] runtime_stats stats() const;

@@ -237,13 +237,30 @@ void worker::obey(std::size_t budget) {
             ordered_ = index;
             is_ordering_ = taken_ != no_unit;
         } else {
-            taken_ = inbox_.take_all();
-            if (taken_ == no_unit && !is_alone_) taken_ = crew_.merged_.take_all();
+            taken_ = take_commands();
             if (taken_ == no_unit) return;
             is_ordering_ = true;
         }
         --budget;
     }
+}
+
+/// What is in the inbox and in the merge queue, last first. Taken in this order and put behind, what is in the merge queue
+/// is obeyed first: a thread whose first timer has ended up there, because its worker retired, and whose second one was
+/// sent to us, armed them in that order.
+unit_index worker::take_commands() noexcept {
+    const unit_index own = inbox_.take_all();
+    if (is_alone_) return own;
+    const unit_index orphaned = crew_.merged_.take_all();
+    if (own == no_unit || orphaned == no_unit) return own == no_unit ? orphaned : own;
+    unit_index first = own;
+    for (;;) {
+        const unit_index next = units_.at(first).link.load(base::memory_order_relaxed);
+        if (next == no_unit) break;
+        first = next;
+    }
+    units_.at(first).link.store(orphaned, base::memory_order_relaxed);
+    return own;
 }
 
 void worker::obey_one(unit_index index) {

@@ -178,6 +178,7 @@ class worker final : public clock_listener {
 
     // worker.cpp
     void obey(std::size_t budget);
+    [[nodiscard]] unit_index take_commands() noexcept;
     void obey_one(unit_index index);
     void adopt(unit_index index, timed& its) noexcept;
     void fire_due(std::size_t budget, turn_answer& answer);
