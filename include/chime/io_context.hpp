@@ -57,7 +57,7 @@ class scheduler {
     /// of another context moves here for good.
     ///
     /// Awaiting throws std::system_error: errc::not_in_a_task, errc::too_many_tasks, errc::stopped.
-    [[nodiscard]] auto schedule() noexcept { return detail::yield_awaitable(home_); }
+    auto schedule() noexcept { return detail::yield_awaitable(home_); }
 
  private:
     friend class io_context;
@@ -155,7 +155,7 @@ class io_context {
      private:
         io_context* guarded_;
     };
-    [[nodiscard]] work_guard make_work_guard() noexcept { return work_guard(*this); }
+    work_guard make_work_guard() noexcept { return work_guard(*this); }
 
     [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }
     [[nodiscard]] CHIME_API scheduler& get_scheduler() noexcept;

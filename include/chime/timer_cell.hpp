@@ -56,7 +56,7 @@ class timer_cell {
 
     /// The last thing that await_suspend does: return what it answers. True: the task is suspended, and neither the cell
     /// nor anything else in the frame may be touched any more. False: the task goes on at once.
-    [[nodiscard]] CHIME_API bool commit() noexcept;
+    [[nodiscard("await_suspend must return it")]] CHIME_API bool commit() noexcept;
 
     /// In await_resume: why the wait ended.
     CHIME_API wake_reason reason() noexcept;
