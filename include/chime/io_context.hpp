@@ -165,7 +165,8 @@ class io_context {
     /// poll() when it is readable. Do so once before you wait for the first time. The descriptor stays the context's.
     ///
     /// Not for virtual time: a descriptor cannot tell when a clock of yours has moved. Call it on the thread that polls.
-    /// Throws std::system_error when the process has no descriptor left.
+    /// Throws std::system_error: errc::bad_configuration if the context has a clock of its own, or that the process has no
+    /// descriptor left.
     [[nodiscard]] CHIME_API int poll_fd();
 
     /// Writes down what run() still waits for: timers and tasks, with their deadlines and where they were armed. Any
