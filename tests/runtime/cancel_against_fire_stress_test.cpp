@@ -453,7 +453,8 @@ task<> hop_between(io_context& here, io_context& there, std::uint64_t rounds, st
         co_await sleep_for(0ns);
         co_await here.get_scheduler().schedule();
         ++hops;
-        if (co_await sleep_for(1us) == wake_reason::cancelled) co_return;
+        const wake_reason why = co_await sleep_for(1us);
+        if (why == wake_reason::cancelled) co_return;
     }
 }
 
