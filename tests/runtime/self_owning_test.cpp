@@ -9,7 +9,6 @@
 
 #include <chime/cancel.hpp>
 #include <chime/io_context.hpp>
-#include <chime/spawn.hpp>
 #include <chime/testing.hpp>
 #include <chime/timers.hpp>
 
@@ -139,47 +138,6 @@ TEST(self_owning_closure, of_a_periodic_timer_may_end_in_its_own_run) {
     EXPECT_EQ(runs, 3);
     EXPECT_EQ(report.ends, 1);
     check_ledger_at_rest(*context);
-}
-
-// --- Asking for the end of a callback that is below on the stack.
-
-task<> join_into(timers& all, timer_handle which, std::optional<cancel_result>& answer) {
-    answer = co_await all.cancel_and_join(which);
-}
-
-TEST(cancel_and_join, of_a_callback_below_it_on_the_stack_does_not_wait) {
-    const watchdog guard("a nested loop joins the callback that runs it", 30s);
-    testing::virtual_context outer;
-    testing::virtual_context inner;
-    timers& all = outer->timers();
-    timer_handle below;
-    std::optional<cancel_result> answer;
-    below = all.after(1s, [&] {
-        spawn_detached(*inner, join_into(all, below, answer));
-        inner.run();
-    });
-    outer.run();
-    EXPECT_EQ(answer, cancel_result::running);
-    check_ledger_at_rest(*outer);
-    check_ledger_at_rest(*inner);
-}
-
-TEST(cancel_and_wait, for_a_callback_below_it_on_the_stack_does_not_wait) {
-    const watchdog guard("a nested loop waits for the callback that runs it", 30s);
-    testing::virtual_context outer;
-    testing::virtual_context inner;
-    timers& all = outer->timers();
-    timer_handle below;
-    std::optional<cancel_result> answer;
-    below = all.every(1s, missed_ticks::skip, [&] {
-        inner->post([&] { answer = all.cancel_and_wait(below); });
-        inner.run();
-    });
-    outer.run();
-    EXPECT_EQ(answer, cancel_result::running) << "and this was its last run";
-    EXPECT_EQ(outer.now(), time_point{} + 1s);
-    check_ledger_at_rest(*outer);
-    check_ledger_at_rest(*inner);
 }
 
 }  // namespace

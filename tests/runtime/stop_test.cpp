@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Two kinds of stop: of all timers, for good, and of whoever runs the context, until it is restarted.
-#include "support/descriptors.hpp"
+// The end of all timers, for good.
 #include "support/ledger.hpp"
 #include "support/witness.hpp"
 
@@ -85,46 +84,6 @@ TEST(timers_stop, keeps_run_going_until_the_work_guard_is_gone) {
     guard.reset();
     context.run();
     check_ledger_at_rest(*context);
-}
-
-// --- io_context::stop() under somebody else's loop.
-
-TEST(poll_fd, of_a_stopped_context_is_silent_until_it_is_restarted) {
-    io_context context;
-    const int fd = context.poll_fd();
-    context.poll();
-    context.stop();
-    EXPECT_TRUE(is_readable(fd)) << "whoever waits looks, and sees that it is stopped";
-    EXPECT_EQ(context.poll(), 0U);
-    EXPECT_FALSE(is_readable(fd));
-
-    int ran = 0;
-    context.post([&] { ++ran; });
-    context.timers().after(0s, [&] { ++ran; });
-    EXPECT_EQ(context.poll(), 0U);
-    EXPECT_FALSE(is_readable(fd)) << "a loop that watches it would spin";
-    context.restart();
-    EXPECT_TRUE(is_readable(fd));
-    EXPECT_EQ(context.poll(), 2U);
-    EXPECT_EQ(ran, 2);
-    EXPECT_FALSE(is_readable(fd));
-    check_ledger_at_rest(context);
-}
-
-TEST(poll_fd, of_a_context_that_is_stopped_polled_and_restarted_knows_its_deadline) {
-    io_context context;
-    const int fd = context.poll_fd();
-    bool has_fired = false;
-    context.timers().after(10ms, [&] { has_fired = true; });
-    context.poll();
-    context.stop();
-    context.poll();
-    context.restart();
-    while (!has_fired) {
-        ASSERT_TRUE(is_readable(fd, 10'000)) << "the deadline is forgotten";
-        context.poll();
-    }
-    check_ledger_at_rest(context);
 }
 
 }  // namespace
