@@ -63,29 +63,48 @@ struct score {
     std::uint64_t fired = 0;
 };
 
-/// After cancel_and_wait() everything about the timer is settled.
-void settle(timers& all, timer_handle which, cancel_result first, const fate& its, score& sums) {
-    if (first == cancel_result::cancelled) {
-        ++sums.cancelled;
-        ASSERT_EQ(its.fired.load(), 0) << "cancelled, and fired all the same";
-        ASSERT_EQ(its.destroyed.load(), 1) << "cancelled, but the closure was not destroyed";
-    } else {
-        ++sums.fired;
-        ASSERT_NE(all.cancel_and_wait(which), cancel_result::cancelled);
-        ASSERT_EQ(its.fired.load(), 1) << "neither cancelled nor fired, or fired twice";
-        ASSERT_EQ(its.destroyed.load(), 1);
+/// A loop on a thread of its own, and timers that this thread cancels while they are due.
+class cancel_against_fire : public ::testing::Test {
+ protected:
+    /// Cancels, and after cancel_and_wait() everything about the timer is settled.
+    void cancel_and_settle(std::size_t number) {
+        const timer_handle which = handles.at(number);
+        const fate& its = fates.at(number);
+        if (all.cancel(which) == cancel_result::cancelled) {
+            ++sums.cancelled;
+            ASSERT_EQ(its.fired.load(), 0) << "cancelled, and fired all the same; " << replay_hint();
+            ASSERT_EQ(its.destroyed.load(), 1) << "cancelled, but the closure was not destroyed; " << replay_hint();
+        } else {
+            ++sums.fired;
+            ASSERT_NE(all.cancel_and_wait(which), cancel_result::cancelled) << replay_hint();
+            ASSERT_EQ(its.fired.load(), 1) << "neither cancelled nor fired, or fired twice; " << replay_hint();
+            ASSERT_EQ(its.destroyed.load(), 1) << replay_hint();
+        }
     }
-}
 
-TEST(cancel_against_fire, three_million_rounds_have_one_winner_each) {
-    watchdog guard("cancel against fire", 30s);
-    io_context context;
-    timers& all = context.timers();
-    loop_thread loop(context);
-    random_source random(process_seed());
-    std::vector<fate> fates(batch_size);
+    /// The loop has come to its end; both sides have won sometimes.
+    void expect_a_race() {
+        loop.finish();
+        EXPECT_GT(sums.cancelled, 0U);
+        EXPECT_GT(sums.fired, 0U);
+        const timer_stats counted = all.stats();
+        EXPECT_EQ(counted.cancelled, sums.cancelled);
+        EXPECT_EQ(counted.fired, sums.fired);
+        check_ledger_at_rest(context);
+        std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+    }
+
+    watchdog guard{"cancel against fire", 30s};
+    random_source random{process_seed()};
+    std::vector<fate> fates{batch_size};
     std::array<timer_handle, batch_size> handles;
     score sums;
+    io_context context;
+    timers& all = context.timers();
+    loop_thread loop{context};
+};
+
+TEST_F(cancel_against_fire, three_million_rounds_have_one_winner_each) {
     for (std::uint64_t batch = 0; batch < scaled(3'000'000) / batch_size; ++batch) {
         guard.pat();
         for (std::size_t i = 0; i < batch_size; ++i) {
@@ -93,30 +112,12 @@ TEST(cancel_against_fire, three_million_rounds_have_one_winner_each) {
             handles[i] = all.after(nanoseconds{random.below(30'000)}, noting(fates[i]));
         }
         spin(random.below(20'000));
-        for (std::size_t i = 0; i < batch_size; ++i) {
-            settle(all, handles[i], all.cancel(handles[i]), fates[i], sums);
-            if (HasFatalFailure()) FAIL() << replay_hint();
-        }
+        for (std::size_t i = 0; i < batch_size; ++i) ASSERT_NO_FATAL_FAILURE(cancel_and_settle(i));
     }
-    loop.finish();
-    EXPECT_GT(sums.cancelled, 0U);
-    EXPECT_GT(sums.fired, 0U);
-    const timer_stats counted = context.timers().stats();
-    EXPECT_EQ(counted.cancelled, sums.cancelled);
-    EXPECT_EQ(counted.fired, sums.fired);
-    check_ledger_at_rest(context);
-    std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+    expect_a_race();
 }
 
-TEST(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
-    watchdog guard("cancel against fire of the loop's own", 30s);
-    io_context context;
-    timers& all = context.timers();
-    loop_thread loop(context);
-    random_source random(process_seed());
-    std::vector<fate> fates(batch_size);
-    std::array<timer_handle, batch_size> handles;
-    score sums;
+TEST_F(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
     for (std::uint64_t batch = 0; batch < scaled(500'000) / batch_size; ++batch) {
         guard.pat();
         for (fate& each : fates) each.forget();
@@ -133,23 +134,14 @@ TEST(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
         // The first ones are cancelled before the callback that has armed them has returned.
         for (std::size_t i = 0; i < batch_size; ++i) {
             await_that([&] { return armed.load(std::memory_order_acquire) > i; });
-            settle(all, handles[i], all.cancel(handles[i]), fates[i], sums);
-            if (HasFatalFailure()) FAIL() << replay_hint();
+            ASSERT_NO_FATAL_FAILURE(cancel_and_settle(i));
             spin(random.below(300));
         }
     }
-    loop.finish();
-    EXPECT_GT(sums.cancelled, 0U);
-    check_ledger_at_rest(context);
-    std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+    expect_a_race();
 }
 
-TEST(cancel_against_fire, a_periodic_timer_is_cancelled_once_and_does_not_run_afterwards) {
-    watchdog guard("cancel against every", 30s);
-    io_context context;
-    timers& all = context.timers();
-    loop_thread loop(context);
-    random_source random(process_seed());
+TEST_F(cancel_against_fire, a_periodic_timer_is_cancelled_once_and_does_not_run_afterwards) {
     std::uint64_t runs = 0;
     for (std::uint64_t round = 0; round < scaled(200'000); ++round) {
         guard.pat();
@@ -165,7 +157,7 @@ TEST(cancel_against_fire, a_periodic_timer_is_cancelled_once_and_does_not_run_af
         ASSERT_EQ(its.fired.load(), seen);
     }
     loop.finish();
-    EXPECT_EQ(context.timers().stats().fired, runs);
+    EXPECT_EQ(all.stats().fired, runs);
     check_ledger_at_rest(context);
 }
 
@@ -183,13 +175,7 @@ task<> sleep_watched(watched_sleeper& its, duration delay) {
     its.resumed.fetch_add(1, std::memory_order_release);
 }
 
-TEST(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
-    watchdog guard("token against fire", 30s);
-    io_context context;
-    loop_thread loop(context);
-    random_source random(process_seed());
-    std::uint64_t cancelled = 0;
-    std::uint64_t elapsed = 0;
+TEST_F(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
     std::vector<watched_sleeper> sleepers(batch_size);
     for (std::uint64_t batch = 0; batch < scaled(400'000) / batch_size; ++batch) {
         guard.pat();
@@ -206,17 +192,12 @@ TEST(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
         for (const watched_sleeper& each : sleepers) {
             await_that([&] { return each.resumed.load(std::memory_order_acquire) != 0; });
             ASSERT_EQ(each.resumed.load(), 1) << replay_hint();
-            (each.reason == wake_reason::cancelled ? cancelled : elapsed) += 1;
+            ++(each.reason == wake_reason::cancelled ? sums.cancelled : sums.fired);
         }
     }
-    loop.finish();
-    const timer_stats sums = context.timers().stats();
-    EXPECT_EQ(sums.resumed_by_cancel, cancelled);
-    EXPECT_EQ(sums.resumed_by_timer, elapsed);
-    EXPECT_GT(cancelled, 0U);
-    EXPECT_GT(elapsed, 0U);
-    check_ledger_at_rest(context);
-    std::cout << "seed " << process_seed() << ", cancelled " << cancelled << ", elapsed " << elapsed << '\n';
+    expect_a_race();
+    EXPECT_EQ(all.stats().resumed_by_cancel, sums.cancelled);
+    EXPECT_EQ(all.stats().resumed_by_timer, sums.fired);
 }
 
 // --- Churn.
