@@ -24,7 +24,10 @@ namespace {
 
 chime::task<> watch(int number, chime::cancel_token token) {
     int looks = 0;
-    while (co_await chime::sleep_for(10ms, token) == chime::wake_reason::elapsed) ++looks;
+    for (;; ++looks) {
+        const auto why = co_await chime::sleep_for(10ms, token);
+        if (why == chime::wake_reason::cancelled) break;
+    }
     std::printf("watcher %d: %s\n", number, looks > 0 ? "looked around, then was cancelled" : "was cancelled");
 }
 

@@ -182,6 +182,9 @@ class [[nodiscard("await the job for its result; cast it to void to let it run u
 ///     auto job = ctx.cpu_pool().submit([&] { return compress(page); });
 ///     const auto small = co_await job;   // Continues on the loop.
 ///
+/// Give the job a name, as above: g++ 12 destroys a lambda with captures twice if it is made inside of the co_await
+/// expression, as in `co_await pool.submit([page] { … })`.
+///
 /// Belongs to a context. submit() from any thread. A context that is destroyed waits for jobs that run and drops those
 /// that wait.
 class cpu_pool {
@@ -195,7 +198,7 @@ class cpu_pool {
     /// the function throws.
     template <class Function>
     requires std::invocable < std::decay_t<Function>
-    & > [[nodiscard]] auto submit(Function&& function) {
+    & > auto submit(Function&& function) {
         using stored = std::decay_t<Function>;
         using result = std::invoke_result_t<stored&>;
         static_assert(!std::is_reference_v<result>,

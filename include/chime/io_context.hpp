@@ -54,7 +54,7 @@ class scheduler {
     /// of another context moves here for good.
     ///
     /// Awaiting throws std::system_error: errc::not_in_a_task, errc::too_many_tasks, errc::stopped.
-    [[nodiscard]] auto schedule() noexcept { return detail::yield_awaitable(home_); }
+    auto schedule() noexcept { return detail::yield_awaitable(home_); }
 
  private:
     friend class io_context;
@@ -152,7 +152,7 @@ class io_context {
      private:
         io_context* guarded_;
     };
-    [[nodiscard]] work_guard make_work_guard() noexcept { return work_guard(*this); }
+    work_guard make_work_guard() noexcept { return work_guard(*this); }
 
     [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }
     [[nodiscard]] CHIME_API scheduler& get_scheduler() noexcept;
@@ -162,7 +162,8 @@ class io_context {
     /// poll() when it is readable. Do so once before you wait for the first time. The descriptor stays the context's.
     ///
     /// Not for virtual time: a descriptor cannot tell when a clock of yours has moved. Call it on the thread that polls.
-    /// Throws std::system_error when the process has no descriptor left.
+    /// Throws std::system_error: errc::bad_configuration if the context has a clock of its own, or that the process has no
+    /// descriptor left.
     [[nodiscard]] CHIME_API int poll_fd();
 
     /// Writes down what run() still waits for: timers and tasks, with their deadlines and where they were armed. Any

@@ -25,40 +25,40 @@ inline namespace v0 {
 /// Any task. No allocation. Awaiting throws std::system_error: errc::not_in_a_task; with `throw_on_cancel` also
 /// errc::cancelled. NaN is refused with std::system_error (std::errc::invalid_argument).
 template <class Rep, class Period>
-[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay) {
+auto sleep_for(std::chrono::duration<Rep, Period> delay) {
     return detail::plain_sleep<false>(nullptr, detail::wait_limit::after(round_up(delay)));
 }
 template <class Rep, class Period>
-[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token) {
+auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token) {
     return detail::watched_sleep<false>(nullptr, detail::wait_limit::after(round_up(delay)), std::move(token));
 }
 template <class Rep, class Period>
-[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, throw_on_cancel_t) {
+auto sleep_for(std::chrono::duration<Rep, Period> delay, throw_on_cancel_t) {
     return detail::plain_sleep<true>(nullptr, detail::wait_limit::after(round_up(delay)));
 }
 template <class Rep, class Period>
-[[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, throw_on_cancel_t) {
+auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, throw_on_cancel_t) {
     return detail::watched_sleep<true>(nullptr, detail::wait_limit::after(round_up(delay)), std::move(token));
 }
 
 /// Suspends the current task until `deadline` or a little longer; one in the past yields. Otherwise like sleep_for().
-[[nodiscard]] inline auto sleep_until(time_point deadline) {
+inline auto sleep_until(time_point deadline) {
     return detail::plain_sleep<false>(nullptr, detail::wait_limit::at(deadline));
 }
-[[nodiscard]] inline auto sleep_until(time_point deadline, cancel_token token) {
+inline auto sleep_until(time_point deadline, cancel_token token) {
     return detail::watched_sleep<false>(nullptr, detail::wait_limit::at(deadline), std::move(token));
 }
-[[nodiscard]] inline auto sleep_until(time_point deadline, throw_on_cancel_t) {
+inline auto sleep_until(time_point deadline, throw_on_cancel_t) {
     return detail::plain_sleep<true>(nullptr, detail::wait_limit::at(deadline));
 }
-[[nodiscard]] inline auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
+inline auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
     return detail::watched_sleep<true>(nullptr, detail::wait_limit::at(deadline), std::move(token));
 }
 
 namespace detail {
 
 /// Goes to the end of the queue of a loop: the current one, or another.
-class [[nodiscard("a yield does nothing until it is awaited")]] yield_awaitable {
+class [[nodiscard("a yield or a hop does nothing until it is awaited")]] yield_awaitable {
  public:
     explicit yield_awaitable(crew* home) noexcept : home_(home) {}
 
@@ -78,7 +78,7 @@ class [[nodiscard("a yield does nothing until it is awaited")]] yield_awaitable 
 }  // namespace detail
 
 /// Lets everything else that is ready run first. Awaiting throws std::system_error: errc::not_in_a_task.
-[[nodiscard]] inline auto yield() noexcept {
+inline auto yield() noexcept {
     return detail::yield_awaitable(nullptr);
 }
 

@@ -42,6 +42,12 @@ template <class Awaitable>
 using await_result_t = decltype(awaiter_of(std::declval<Awaitable>()).await_resume());
 
 template <class T>
+concept can_be_awaited = requires(T given) {
+    static_cast<bool>(awaiter_of(std::move(given)).await_ready());
+    typename await_result_t<T>;
+};
+
+template <class T>
 inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<task<T>> = true;
@@ -71,12 +77,19 @@ task<await_result_t<Awaitable>> await_once(Awaitable awaitable) {
 
 /// A task of what is a task or can be awaited.
 template <class Awaitable>
-auto as_task(Awaitable&& awaitable) {
+auto as_task(Awaitable&& given) {
     if constexpr (is_task<std::remove_cvref_t<Awaitable>>) {
         static_assert(std::is_rvalue_reference_v<Awaitable&&>, "a task is spawned once: move it in");
-        return std::remove_cvref_t<Awaitable>(std::forward<Awaitable>(awaitable));
+        return std::remove_cvref_t<Awaitable>(std::forward<Awaitable>(given));
+    } else if constexpr (can_be_awaited<std::remove_cvref_t<Awaitable>>) {
+        return await_once<std::remove_cvref_t<Awaitable>>(std::forward<Awaitable>(given));
     } else {
-        return await_once<std::remove_cvref_t<Awaitable>>(std::forward<Awaitable>(awaitable));
+        constexpr bool is_function = std::invocable<Awaitable>;
+        static_assert(!is_function,
+                      "this is a function that nobody has called: call the lambda, spawn(ctx, lambda()), and keep it "
+                      "until the task has ended if it captures anything");
+        static_assert(is_function, "only a task, or something else that can be awaited, can be spawned");
+        return task<>();  // So that the compiler has nothing more to say.
     }
 }
 

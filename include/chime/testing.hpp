@@ -5,11 +5,13 @@
 #include <chime/detail/export.hpp>
 #include <chime/io_context.hpp>
 #include <chime/runtime.hpp>
+#include <chime/spawn.hpp>
 #include <chime/time.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <source_location>
 #include <utility>
 
 // Virtual time, for tests of hours that run in milliseconds.
@@ -21,7 +23,7 @@ namespace testing {
 /// What a virtual clock does when every loop that follows it is idle.
 enum class when_idle {
     jump,        ///< Time jumps to the next deadline.
-    stand_still  ///< Time stands until somebody moves it.
+    stand_still  ///< Time stands until somebody moves it, and run() and block_on() wait for that, if need be for ever.
 };
 
 /// A clock that stands still until it is told to move, or jumps to the next deadline when all is idle.
@@ -70,7 +72,7 @@ class virtual_clock final : public clock_source {
         explicit hold(virtual_clock & held) noexcept : held_(&held) {}
         virtual_clock* held_;
     };
-    [[nodiscard]] CHIME_API hold hold_still();
+    CHIME_API hold hold_still();
 
     CHIME_API void attach(clock_listener& listener) override;
     CHIME_API void detach(clock_listener& listener) noexcept override;
@@ -94,25 +96,38 @@ class virtual_clock final : public clock_source {
 ///     int beats = 0;
 ///     ctx->timers().every(1s, chime::missed_ticks::skip, [&] { ++beats; });
 ///     ctx.advance(1h);                                 // beats == 3600, in no time.
+///
+/// The clock stands still but inside of advance(), run() and block_on() of this class. The functions of the same names
+/// that take the io_context, ctx->run() and chime::block_on(*ctx, …), wait for a clock that nobody moves: they hang as
+/// soon as somebody sleeps.
 class virtual_context {
  public:
     /// Throws like io_context. The clock of `config` is replaced.
     CHIME_API explicit virtual_context(io_context_config config = {});
 
-    /// Lets time go on by `step`, and runs all that comes due on the way, each at its own time. Answers how many
-    /// callbacks and resumptions that were. What is armed for the very end by something that runs at the very end is
-    /// left: see settle(). Throws what they throw.
+    /// Lets time go on by `step`, and runs all that comes due on the way, each at its own time; at the end it settles.
+    /// Answers how many callbacks and resumptions that were. Throws what they throw.
     template <class Rep, class Period>
     std::size_t advance(std::chrono::duration<Rep, Period> step) {
         return advance_to(deadline_after(clock_.now(), step));
     }
     CHIME_API std::size_t advance_to(time_point time);
 
-    /// Runs what is ready or due now, and what comes of it, without moving time.
+    /// Runs what is ready or due now, and what comes of it, until nothing is ready any more, without moving time. Never
+    /// returns if that never is the case, as with a callback that posts itself.
     CHIME_API std::size_t settle();
 
     /// Runs until it is out of work, jumping from deadline to deadline.
     CHIME_API std::size_t run();
+
+    /// Runs until a task, or anything that can be awaited, has come to its end, jumping from deadline to deadline; gives
+    /// its result. Throws like chime::block_on().
+    template <class Awaitable>
+    decltype(auto) block_on(Awaitable&& awaitable,
+                            const std::source_location& where = std::source_location::current()) {
+        const jumping until_the_end(clock_);
+        return chime::block_on(context_, std::forward<Awaitable>(awaitable), where);
+    }
 
     [[nodiscard]] time_point now() const noexcept { return clock_.now(); }
     [[nodiscard]] virtual_clock& clock() noexcept { return clock_; }
@@ -121,6 +136,18 @@ class virtual_context {
     [[nodiscard]] io_context& operator*() noexcept { return context_; }
 
  private:
+    /// While it lives, the clock jumps.
+    class jumping {
+     public:
+        explicit jumping(virtual_clock& clock) : clock_(clock) { clock_.set_when_idle(when_idle::jump); }
+        jumping(const jumping&) = delete;
+        jumping& operator=(const jumping&) = delete;
+        ~jumping() { clock_.set_when_idle(when_idle::stand_still); }
+
+     private:
+        virtual_clock& clock_;
+    };
+
     virtual_clock clock_{when_idle::stand_still};
     io_context context_;
 };

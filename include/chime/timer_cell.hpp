@@ -56,7 +56,7 @@ class timer_cell {
 
     /// The last thing that await_suspend does: return what it answers. True: the task is suspended, and neither the cell
     /// nor anything else in the frame may be touched any more. False: the task goes on at once.
-    [[nodiscard]] CHIME_API bool commit() noexcept;
+    [[nodiscard("await_suspend must return it")]] CHIME_API bool commit() noexcept;
 
     /// In await_resume: why the wait ended.
     CHIME_API wake_reason reason() noexcept;
@@ -107,7 +107,10 @@ class timer_cell {
 /// The awaitable over a cell: waits for a delay, for a time, or, with an interval, for one tick after the other.
 ///
 ///     chime::timer_delay tick(ctx.timers(), 20ms);    // Await it as often as you like: every 20 ms, without drift.
-///     while (co_await tick == chime::wake_reason::elapsed) draw();
+///     for (;; draw()) {
+///         const auto why = co_await tick;
+///         if (why == chime::wake_reason::cancelled) break;
+///     }
 ///
 /// Lives in the frame of the task that awaits it. Destroying it cancels. handle() names the wait while it lasts.
 class [[nodiscard("a delay does nothing until it is awaited")]] timer_delay {

@@ -152,7 +152,7 @@ class timers {
     CHIME_API cancel_result cancel_and_wait(timer_handle which) noexcept;
 
     /// Like cancel_and_wait(), for tasks: `co_await` it.
-    [[nodiscard]] cancel_and_join_awaitable cancel_and_join(timer_handle which) noexcept { return {*home_, which}; }
+    cancel_and_join_awaitable cancel_and_join(timer_handle which) noexcept { return {*home_, which}; }
 
     /// Gives a pending callback or sleep a new deadline, `delay` from now, earlier or later. It keeps its place in the
     /// order of arming. False: it is gone or running. Throws std::bad_alloc; then nothing has changed.
@@ -171,33 +171,33 @@ class timers {
     ///
     /// Any task of this context. No allocation. Awaiting throws std::system_error: errc::not_in_a_task; std::bad_alloc.
     template <class Rep, class Period>
-    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay) {
+    auto sleep_for(std::chrono::duration<Rep, Period> delay) {
         return detail::plain_sleep<false>(home_, detail::wait_limit::after(round_up(delay)));
     }
     template <class Rep, class Period>
-    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token) {
+    auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token) {
         return detail::watched_sleep<false>(home_, detail::wait_limit::after(round_up(delay)), std::move(token));
     }
     template <class Rep, class Period>
-    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, throw_on_cancel_t) {
+    auto sleep_for(std::chrono::duration<Rep, Period> delay, throw_on_cancel_t) {
         return detail::plain_sleep<true>(home_, detail::wait_limit::after(round_up(delay)));
     }
     template <class Rep, class Period>
-    [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, throw_on_cancel_t) {
+    auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, throw_on_cancel_t) {
         return detail::watched_sleep<true>(home_, detail::wait_limit::after(round_up(delay)), std::move(token));
     }
 
     /// Like sleep_for(), until a time; one in the past is due now.
-    [[nodiscard]] auto sleep_until(time_point deadline) {
+    auto sleep_until(time_point deadline) {
         return detail::plain_sleep<false>(home_, detail::wait_limit::at(deadline));
     }
-    [[nodiscard]] auto sleep_until(time_point deadline, cancel_token token) {
+    auto sleep_until(time_point deadline, cancel_token token) {
         return detail::watched_sleep<false>(home_, detail::wait_limit::at(deadline), std::move(token));
     }
-    [[nodiscard]] auto sleep_until(time_point deadline, throw_on_cancel_t) {
+    auto sleep_until(time_point deadline, throw_on_cancel_t) {
         return detail::plain_sleep<true>(home_, detail::wait_limit::at(deadline));
     }
-    [[nodiscard]] auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
+    auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
         return detail::watched_sleep<true>(home_, detail::wait_limit::at(deadline), std::move(token));
     }
 

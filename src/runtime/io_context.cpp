@@ -118,7 +118,11 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 /// In this order: frames and closures that are destroyed with the worker may still ask for timers and pool.
 struct io_context::state {
     explicit state(const io_context_config& config)
-        : timers(&crew), scheduler(&crew), pool(std::make_unique<cpu_pool::state>()), crew(settings_of(config)) {
+        : timers(&crew),
+          scheduler(&crew),
+          pool(std::make_unique<cpu_pool::state>()),
+          crew(settings_of(config)),
+          has_own_clock(config.clock != nullptr) {
         pool.state_->home = &crew;
         pool.state_->wanted_threads = config.pool_threads;
     }
@@ -128,6 +132,7 @@ struct io_context::state {
     chime::cpu_pool pool;
     detail::crew crew;  ///< Of one worker.
     detail::worker& worker = crew.first();
+    const bool has_own_clock;
     base::atomic<bool> is_stopped{false};
 
     std::size_t run(std::size_t most, time_point limit);
@@ -216,6 +221,13 @@ chime::cpu_pool& io_context::cpu_pool() noexcept {
 }
 
 int io_context::poll_fd() {
+    if (state_->has_own_clock) {
+        detail::refuse(
+            errc::bad_configuration,
+            "chime::io_context::poll_fd: this context has a clock of its own, and no descriptor can tell when "
+            "that has moved; leave io_context_config::clock null, or call run() or poll() without waiting for "
+            "a descriptor");
+    }
     return state_->worker.descriptor();
 }
 

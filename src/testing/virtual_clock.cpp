@@ -159,26 +159,17 @@ std::size_t virtual_context::settle() {
 }
 
 std::size_t virtual_context::advance_to(time_point time) {
-    struct standing_still {
-        ~standing_still() { clock.set_when_idle(when_idle::stand_still); }
-        virtual_clock& clock;
-    };
     std::size_t ran = 0;
     {
-        const standing_still at_the_end{clock_};
-        clock_.set_when_idle(when_idle::jump);
+        const jumping on_the_way(clock_);
         ran = context_.run_until(time);
     }
     clock_.advance_to(time);
-    return ran + context_.poll();
+    return ran + settle();
 }
 
 std::size_t virtual_context::run() {
-    struct standing_still {
-        ~standing_still() { clock.set_when_idle(when_idle::stand_still); }
-        virtual_clock& clock;
-    } const at_the_end{clock_};
-    clock_.set_when_idle(when_idle::jump);
+    const jumping until_the_end(clock_);
     return context_.run();
 }
 

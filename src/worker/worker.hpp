@@ -263,6 +263,7 @@ class worker final : public clock_listener {
     void end_timer(task_slot& its, wake_cause cause) noexcept;
     void end_wait(task_slot& its, wake_cause cause) noexcept;
     void resume(unit_index index, wake_cause cause);
+    void end_borrowed_wait(unit_index index) noexcept;
     void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept;
     void destroy_task(unit_index index) noexcept;
     bool run_scheduled(unit_index index);

@@ -270,6 +270,7 @@ void worker::resume(unit_index index, wake_cause cause) {
             mine.current_slot_ = no_unit;
             // From here on the slot may be anybody's, unless one of these says that it still is ours.
             if (mine.ended_) {
+                mine.end_borrowed_wait(index);
                 mine.finish_task(index, std::exchange(mine.ended_, nullptr));
             } else if (std::exchange(mine.is_condemned_, false)) {
                 mine.destroy_task(index);
@@ -292,6 +293,25 @@ void worker::resume(unit_index index, wake_cause cause) {
                 "would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
     if (failure_) [[unlikely]]
         std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+/// A coroutine that the task has started beside itself, and that is no task, may have taken the task's place to wait in.
+/// Nobody will resume it any more: its wait ends with the task.
+void worker::end_borrowed_wait(unit_index index) noexcept {
+    task_slot& its = slots_.at(index);
+    state_word value = its.state.load(base::memory_order_acquire);
+    while (phase_of(value) == task_phase::idle) {
+        if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
+                                             base::memory_order_acq_rel))
+            continue;
+        counters_.destroyed.add();
+        counters_.waiting.subtract();
+        end_timer(its, wake_cause::cancelled);
+        return;
+    }
+    CHIME_CHECK(phase_of(value) == task_phase::executing,
+                "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
+                "await it, or spawn it");
 }
 
 /// The task is through: its frame goes, its slot is free.

@@ -32,6 +32,17 @@ chime::task<int> double_slowly(chime::io_context& context, int number) {
     co_return co_await job;
 }
 
+chime::task<int> one() {
+    co_return 1;
+}
+
+/// Overflows the stack unless every resumption is a tail call, whatever the level of optimization.
+chime::task<int> count_to(int number) {
+    int sum = 0;
+    for (int left = number; left != 0; --left) sum += co_await one();
+    co_return sum;
+}
+
 bool runs() {
     using namespace std::chrono_literals;
     chime::testing::virtual_clock clock;
@@ -50,7 +61,8 @@ bool runs() {
     } catch (const std::system_error& error) {
         is_refused = error.code() == chime::errc::bad_configuration;
     }
-    return doubled == 42 && fired == 1 && is_refused;
+    const int counted = chime::block_on(context, count_to(1'000'000));
+    return doubled == 42 && counted == 1'000'000 && fired == 1 && is_refused;
 }
 
 }  // namespace

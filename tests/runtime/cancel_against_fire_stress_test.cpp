@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // Millions of rounds on real threads: who cancels and who fires never both win, and never neither.
-
 #include "runtime/watchdog.hpp"
 #include "support/ledger.hpp"
 #include "support/random.hpp"
@@ -20,7 +19,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -65,29 +63,48 @@ struct score {
     std::uint64_t fired = 0;
 };
 
-/// After cancel_and_wait() everything about the timer is settled.
-void settle(timers& all, timer_handle which, cancel_result first, const fate& its, score& sums) {
-    if (first == cancel_result::cancelled) {
-        ++sums.cancelled;
-        ASSERT_EQ(its.fired.load(), 0) << "cancelled, and fired all the same";
-        ASSERT_EQ(its.destroyed.load(), 1) << "cancelled, but the closure was not destroyed";
-    } else {
-        ++sums.fired;
-        ASSERT_NE(all.cancel_and_wait(which), cancel_result::cancelled);
-        ASSERT_EQ(its.fired.load(), 1) << "neither cancelled nor fired, or fired twice";
-        ASSERT_EQ(its.destroyed.load(), 1);
+/// A loop on a thread of its own, and timers that this thread cancels while they are due.
+class cancel_against_fire : public ::testing::Test {
+ protected:
+    /// Cancels, and after cancel_and_wait() everything about the timer is settled.
+    void cancel_and_settle(std::size_t number) {
+        const timer_handle which = handles.at(number);
+        const fate& its = fates.at(number);
+        if (all.cancel(which) == cancel_result::cancelled) {
+            ++sums.cancelled;
+            ASSERT_EQ(its.fired.load(), 0) << "cancelled, and fired all the same; " << replay_hint();
+            ASSERT_EQ(its.destroyed.load(), 1) << "cancelled, but the closure was not destroyed; " << replay_hint();
+        } else {
+            ++sums.fired;
+            ASSERT_NE(all.cancel_and_wait(which), cancel_result::cancelled) << replay_hint();
+            ASSERT_EQ(its.fired.load(), 1) << "neither cancelled nor fired, or fired twice; " << replay_hint();
+            ASSERT_EQ(its.destroyed.load(), 1) << replay_hint();
+        }
     }
-}
 
-TEST(cancel_against_fire, three_million_rounds_have_one_winner_each) {
-    watchdog guard("cancel against fire", 30s);
-    io_context context;
-    timers& all = context.timers();
-    loop_thread loop(context);
-    random_source random(process_seed());
-    std::vector<fate> fates(batch_size);
+    /// The loop has come to its end; both sides have won sometimes.
+    void expect_a_race() {
+        loop.finish();
+        EXPECT_GT(sums.cancelled, 0U);
+        EXPECT_GT(sums.fired, 0U);
+        const timer_stats counted = all.stats();
+        EXPECT_EQ(counted.cancelled, sums.cancelled);
+        EXPECT_EQ(counted.fired, sums.fired);
+        check_ledger_at_rest(context);
+        std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+    }
+
+    watchdog guard{"cancel against fire", 30s};
+    random_source random{process_seed()};
+    std::vector<fate> fates{batch_size};
     std::array<timer_handle, batch_size> handles;
     score sums;
+    io_context context;
+    timers& all = context.timers();
+    loop_thread loop{context};
+};
+
+TEST_F(cancel_against_fire, three_million_rounds_have_one_winner_each) {
     for (std::uint64_t batch = 0; batch < scaled(3'000'000) / batch_size; ++batch) {
         guard.pat();
         for (std::size_t i = 0; i < batch_size; ++i) {
@@ -95,30 +112,12 @@ TEST(cancel_against_fire, three_million_rounds_have_one_winner_each) {
             handles[i] = all.after(nanoseconds{random.below(30'000)}, noting(fates[i]));
         }
         spin(random.below(20'000));
-        for (std::size_t i = 0; i < batch_size; ++i) {
-            settle(all, handles[i], all.cancel(handles[i]), fates[i], sums);
-            if (HasFatalFailure()) FAIL() << replay_hint();
-        }
+        for (std::size_t i = 0; i < batch_size; ++i) ASSERT_NO_FATAL_FAILURE(cancel_and_settle(i));
     }
-    loop.finish();
-    EXPECT_GT(sums.cancelled, 0U);
-    EXPECT_GT(sums.fired, 0U);
-    const timer_stats counted = context.timers().stats();
-    EXPECT_EQ(counted.cancelled, sums.cancelled);
-    EXPECT_EQ(counted.fired, sums.fired);
-    check_ledger_at_rest(context);
-    std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+    expect_a_race();
 }
 
-TEST(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
-    watchdog guard("cancel against fire of the loop's own", 30s);
-    io_context context;
-    timers& all = context.timers();
-    loop_thread loop(context);
-    random_source random(process_seed());
-    std::vector<fate> fates(batch_size);
-    std::array<timer_handle, batch_size> handles;
-    score sums;
+TEST_F(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
     for (std::uint64_t batch = 0; batch < scaled(500'000) / batch_size; ++batch) {
         guard.pat();
         for (fate& each : fates) each.forget();
@@ -135,23 +134,14 @@ TEST(cancel_against_fire, what_the_loop_has_armed_itself_has_one_winner_too) {
         // The first ones are cancelled before the callback that has armed them has returned.
         for (std::size_t i = 0; i < batch_size; ++i) {
             await_that([&] { return armed.load(std::memory_order_acquire) > i; });
-            settle(all, handles[i], all.cancel(handles[i]), fates[i], sums);
-            if (HasFatalFailure()) FAIL() << replay_hint();
+            ASSERT_NO_FATAL_FAILURE(cancel_and_settle(i));
             spin(random.below(300));
         }
     }
-    loop.finish();
-    EXPECT_GT(sums.cancelled, 0U);
-    check_ledger_at_rest(context);
-    std::cout << "seed " << process_seed() << ", cancelled " << sums.cancelled << ", fired " << sums.fired << '\n';
+    expect_a_race();
 }
 
-TEST(cancel_against_fire, a_periodic_timer_is_cancelled_once_and_does_not_run_afterwards) {
-    watchdog guard("cancel against every", 30s);
-    io_context context;
-    timers& all = context.timers();
-    loop_thread loop(context);
-    random_source random(process_seed());
+TEST_F(cancel_against_fire, a_periodic_timer_is_cancelled_once_and_does_not_run_afterwards) {
     std::uint64_t runs = 0;
     for (std::uint64_t round = 0; round < scaled(200'000); ++round) {
         guard.pat();
@@ -167,7 +157,7 @@ TEST(cancel_against_fire, a_periodic_timer_is_cancelled_once_and_does_not_run_af
         ASSERT_EQ(its.fired.load(), seen);
     }
     loop.finish();
-    EXPECT_EQ(context.timers().stats().fired, runs);
+    EXPECT_EQ(all.stats().fired, runs);
     check_ledger_at_rest(context);
 }
 
@@ -185,13 +175,7 @@ task<> sleep_watched(watched_sleeper& its, duration delay) {
     its.resumed.fetch_add(1, std::memory_order_release);
 }
 
-TEST(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
-    watchdog guard("token against fire", 30s);
-    io_context context;
-    loop_thread loop(context);
-    random_source random(process_seed());
-    std::uint64_t cancelled = 0;
-    std::uint64_t elapsed = 0;
+TEST_F(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
     std::vector<watched_sleeper> sleepers(batch_size);
     for (std::uint64_t batch = 0; batch < scaled(400'000) / batch_size; ++batch) {
         guard.pat();
@@ -208,17 +192,12 @@ TEST(cancel_against_fire, a_sleeper_with_a_token_resumes_once_with_one_reason) {
         for (const watched_sleeper& each : sleepers) {
             await_that([&] { return each.resumed.load(std::memory_order_acquire) != 0; });
             ASSERT_EQ(each.resumed.load(), 1) << replay_hint();
-            (each.reason == wake_reason::cancelled ? cancelled : elapsed) += 1;
+            ++(each.reason == wake_reason::cancelled ? sums.cancelled : sums.fired);
         }
     }
-    loop.finish();
-    const timer_stats sums = context.timers().stats();
-    EXPECT_EQ(sums.resumed_by_cancel, cancelled);
-    EXPECT_EQ(sums.resumed_by_timer, elapsed);
-    EXPECT_GT(cancelled, 0U);
-    EXPECT_GT(elapsed, 0U);
-    check_ledger_at_rest(context);
-    std::cout << "seed " << process_seed() << ", cancelled " << cancelled << ", elapsed " << elapsed << '\n';
+    expect_a_race();
+    EXPECT_EQ(all.stats().resumed_by_cancel, sums.cancelled);
+    EXPECT_EQ(all.stats().resumed_by_timer, sums.fired);
 }
 
 // --- Churn.
@@ -311,171 +290,6 @@ TEST(foreign_churn, a_handle_cancelled_by_three_threads_is_cancelled_by_one) {
     for (std::thread& each : cancellers) each.join();
     loop.finish();
     check_ledger_at_rest(context);
-}
-
-// --- Waiting for the end of a callback.
-
-TEST(cancel_and_wait, when_it_returns_the_callback_touches_nothing_any_more) {
-    watchdog guard("cancel_and_wait", 30s);
-    io_context context;
-    loop_thread loop(context);
-    random_source random(process_seed());
-    std::uint64_t waited = 0;
-    for (std::uint64_t round = 0; round < scaled(60'000); ++round) {
-        guard.pat();
-        // Not atomic, and gone after the call: a sanitizer sees every access that comes too late.
-        auto touched = std::make_unique<std::array<std::uint64_t, 4>>();
-        std::uint64_t* const memory = touched->data();
-        std::atomic<bool> has_begun{false};
-        const bool repeats = random.one_in(2);
-        const std::uint64_t steps = random.below(2'000);
-        const auto body = [memory, steps, &has_begun] {
-            has_begun.store(true, std::memory_order_relaxed);
-            for (std::uint64_t step = 0; step < steps; ++step) {
-                memory[1] += 1;
-                spin(1);
-            }
-            memory[2] = memory[1];
-        };
-        const timer_handle which =
-            repeats ? context.timers().every(20us, missed_ticks::skip, body) : context.timers().after(0ns, body);
-        // Often enough it is met in the middle of its run.
-        if (random.one_in(2)) {
-            await_that([&] { return has_begun.load(std::memory_order_relaxed); });
-        } else {
-            spin(random.below(3'000));
-        }
-        waited += context.timers().cancel_and_wait(which) == cancel_result::running ? 1U : 0U;
-        ASSERT_EQ((*touched)[1], (*touched)[2]) << "it still runs; " << replay_hint();
-        (*touched)[1] = ~std::uint64_t{0};
-        touched.reset();
-    }
-    loop.finish();
-    EXPECT_GT(waited, 0U);
-    check_ledger_at_rest(context);
-    std::cout << "seed " << process_seed() << ", waited " << waited << " times\n";
-}
-
-TEST(cancel_and_wait, waits_for_a_closure_that_somebody_else_is_destroying) {
-    watchdog guard("cancel_and_wait against cancel", 30s);
-    struct slow_end {
-        explicit slow_end(std::atomic<int>& ends) : count(&ends) {}
-        slow_end(slow_end&& other) noexcept : count(std::exchange(other.count, nullptr)) {}
-        ~slow_end() {
-            if (count == nullptr) return;
-            spin(200);
-            count->fetch_add(1);
-        }
-        void operator()() const {}
-        std::atomic<int>* count;
-    };
-    io_context context;
-    loop_thread loop(context);
-    std::atomic<std::uint64_t> begun{0};
-    std::atomic<std::uint64_t> ended{0};
-    timer_handle which;
-    const std::uint64_t rounds = scaled(100'000);
-    std::thread other([&] {
-        for (std::uint64_t round = 1; round <= rounds; ++round) {
-            await_that([&] { return begun.load(std::memory_order_acquire) == round; });
-            context.timers().cancel(which);
-            ended.store(round, std::memory_order_release);
-        }
-    });
-    random_source random(process_seed());
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
-        guard.pat();
-        std::atomic<int> ends{0};
-        which = context.timers().after(1h, slow_end(ends));
-        begun.store(round, std::memory_order_release);
-        spin(random.below(300));
-        context.timers().cancel_and_wait(which);
-        const int seen = ends.load();
-        await_that([&] { return ended.load(std::memory_order_acquire) == round; });
-        ASSERT_EQ(seen, 1) << replay_hint();
-    }
-    other.join();
-    loop.finish();
-    check_ledger_at_rest(context);
-}
-
-// --- Two loops.
-
-task<int> sleep_there(duration delay) {
-    co_return co_await sleep_for(delay) == wake_reason::elapsed ? 1 : 2;
-}
-
-struct join_sums {
-    std::uint64_t elapsed = 0;
-    std::uint64_t cancelled = 0;
-};
-
-task<> spawn_cancel_join(io_context& other, std::uint64_t rounds, std::uint64_t seed, join_sums& sums) {
-    random_source random(seed);
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-        const bool is_long = random.one_in(2);
-        auto joined = spawn(other, sleep_there(is_long ? duration{1h} : duration{nanoseconds{random.below(5'000)}}));
-        spin(random.below(4'000));
-        if (is_long || random.one_in(2)) joined.cancel();
-        (co_await joined == 1 ? sums.elapsed : sums.cancelled) += 1;
-    }
-}
-
-TEST(two_loops, spawn_cancel_and_join_across_them_lose_nobody) {
-    const watchdog guard("spawn, cancel, join", 120s);
-    io_context first;
-    io_context second;
-    const std::uint64_t rounds = scaled(40'000);
-    join_sums there;
-    join_sums back;
-    // Each loop has tasks that spawn on the other one.
-    spawn_detached(first, spawn_cancel_join(second, rounds, process_seed(), there));
-    spawn_detached(second, spawn_cancel_join(first, rounds, process_seed() + 1, back));
-    {
-        loop_thread one(first);
-        loop_thread two(second);
-        await_that([&] {
-            std::this_thread::sleep_for(1ms);
-            return first.timers().stats().tasks + second.timers().stats().tasks == 0;
-        });
-    }
-    EXPECT_EQ(there.elapsed + there.cancelled, rounds);
-    EXPECT_EQ(back.elapsed + back.cancelled, rounds);
-    EXPECT_GT(there.elapsed, 0U);
-    EXPECT_GT(there.cancelled, rounds / 3);
-    check_ledger_at_rest(first);
-    check_ledger_at_rest(second);
-}
-
-task<> hop_between(io_context& here, io_context& there, std::uint64_t rounds, std::uint64_t& hops) {
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-        co_await there.get_scheduler().schedule();
-        co_await sleep_for(0ns);
-        co_await here.get_scheduler().schedule();
-        ++hops;
-        if (co_await sleep_for(1us) == wake_reason::cancelled) co_return;
-    }
-}
-
-TEST(two_loops, a_task_that_hops_between_them_can_be_cancelled_wherever_it_is) {
-    watchdog guard("hop", 30s);
-    io_context first;
-    io_context second;
-    loop_thread one(first);
-    loop_thread two(second);
-    random_source random(process_seed());
-    std::uint64_t hops = 0;
-    for (std::uint64_t round = 0; round < scaled(4'000); ++round) {
-        guard.pat();
-        auto joined = spawn(first, hop_between(first, second, 100'000, hops));
-        spin(random.below(20'000));
-        ASSERT_TRUE(joined.cancel()) << replay_hint();
-        await_that([&] { return joined.is_done(); });
-    }
-    one.finish();
-    two.finish();
-    check_ledger_at_rest(first);
-    check_ledger_at_rest(second);
 }
 
 }  // namespace

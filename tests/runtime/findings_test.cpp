@@ -2,6 +2,7 @@
 //
 // What we have found ourselves, on paper or in code. Each keeps its sentence.
 
+#include "runtime/small_tasks.hpp"
 #include "runtime/watchdog.hpp"
 #include "support/ledger.hpp"
 
@@ -31,10 +32,6 @@ using namespace std::chrono_literals;
 task<int> give(int value) {
     co_await yield();
     co_return value;
-}
-
-task<> sleep_and_note(cancel_token token, std::vector<wake_reason>& reasons) {
-    reasons.push_back(co_await sleep_for(1h, std::move(token)));
 }
 
 TEST(findings, a_cap_is_not_reached_by_timers_that_come_and_go) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "support/descriptors.hpp"
 #include "support/ledger.hpp"
 #include "support/refusal.hpp"
 #include "support/running_loop.hpp"
@@ -15,12 +14,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,10 +24,6 @@ namespace chime::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-task<> sleep_until_called() {
-    co_await sleep_until(never);
-}
 
 // --- Out of work.
 
@@ -79,7 +70,7 @@ TEST(io_context, is_not_out_of_work_while_a_timer_is_pending_that_never_comes) {
 }
 
 TEST(io_context, is_not_out_of_work_while_a_task_lives) {
-    expect_to_run_until_its_limit([](io_context& context) { return spawn(context, sleep_until_called()); });
+    expect_to_run_until_its_limit([](io_context& context) { return spawn(context, sleep_until(never)); });
 }
 
 TEST(io_context, is_not_out_of_work_while_a_guard_lives) {
@@ -379,264 +370,6 @@ TEST(io_context, may_be_run_inside_a_callback_of_another_one) {
     EXPECT_EQ(inner.now(), time_point{} + 1h);
     check_ledger_at_rest(*outer);
     check_ledger_at_rest(*inner);
-}
-
-// --- What it tells.
-
-TEST(dump_pending, names_what_run_waits_for_and_where_it_was_armed) {
-    testing::virtual_context context;
-    context->timers().after(1h, [] {});
-    context->timers().at(never, [] {});
-    spawn_detached(*context, sleep_until_called());
-    context.settle();
-    context.advance(30min);
-    std::ostringstream out;
-    context->dump_pending(out);
-    const std::string text = out.str();
-    EXPECT_NE(text.find("3 timers pending, 1 tasks alive"), std::string::npos) << text;
-    EXPECT_NE(text.find("in 1800 s"), std::string::npos) << text;
-    EXPECT_NE(text.find("never"), std::string::npos) << text;
-    EXPECT_NE(text.find("sleeps, never"), std::string::npos) << text;
-    EXPECT_NE(text.find("io_context_test.cpp:"), std::string::npos) << text;
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
-    check_ledger(*context);
-}
-
-TEST(dump_pending, has_little_to_say_of_an_idle_context) {
-    testing::virtual_context context;
-    const timer_handle cancelled = context->timers().after(1h, [] {});
-    context->timers().cancel(cancelled);
-    context.run();
-    std::ostringstream out;
-    context->dump_pending(out);
-    EXPECT_NE(out.str().find("0 timers pending, 0 tasks alive"), std::string::npos) << out.str();
-    EXPECT_EQ(out.str().find("timer 0"), std::string::npos) << out.str();
-    check_ledger_at_rest(*context);
-}
-
-TEST(dump_pending, inside_a_callback_says_that_it_is_running) {
-    testing::virtual_context context;
-    std::ostringstream out;
-    context->timers().after(1s, [&] { context->dump_pending(out); });
-    context.run();
-    EXPECT_NE(out.str().find("running"), std::string::npos) << out.str();
-    check_ledger_at_rest(*context);
-}
-
-TEST(poll_fd, is_readable_when_there_is_work_and_not_otherwise) {
-    io_context context;
-    const int fd = context.poll_fd();
-    EXPECT_EQ(context.poll_fd(), fd);
-    context.poll();
-    EXPECT_FALSE(is_readable(fd)) << "nothing to do";
-    context.timers().after(1h, [] {});
-    context.poll();
-    EXPECT_FALSE(is_readable(fd)) << "nothing to do for an hour";
-    int ran = 0;
-    std::thread stranger([&] { context.post([&] { ++ran; }); });
-    EXPECT_TRUE(is_readable(fd, 10'000));
-    stranger.join();
-    EXPECT_EQ(context.poll(), 1U);
-    EXPECT_EQ(ran, 1);
-    EXPECT_FALSE(is_readable(fd));
-    context.timers().after(0s, [&] { ++ran; });  // By whoever polls, too.
-    EXPECT_TRUE(is_readable(fd, 10'000));
-    EXPECT_EQ(context.poll(), 1U);
-    EXPECT_FALSE(is_readable(fd));
-    check_ledger(context);
-}
-
-TEST(poll_fd, stays_readable_when_a_callback_has_left_more_to_do) {
-    io_context context;
-    const int fd = context.poll_fd();
-    context.post([&] { context.post([] {}); });
-    context.poll();
-    EXPECT_TRUE(is_readable(fd));
-    context.poll();
-    EXPECT_FALSE(is_readable(fd));
-    context.post([] { throw std::runtime_error("in between"); });
-    context.post([] {});
-    EXPECT_THROW(context.poll(), std::runtime_error);
-    EXPECT_TRUE(is_readable(fd)) << "the second one is still to be run";
-    EXPECT_EQ(context.poll(), 1U);
-    EXPECT_FALSE(is_readable(fd));
-    check_ledger_at_rest(context);
-}
-
-TEST(poll_fd, wakes_for_what_other_threads_cancel_and_postpone) {
-    io_context context;
-    const int fd = context.poll_fd();
-    int ran = 0;
-    const timer_handle far = context.timers().after(1h, [&] { ++ran; });
-    context.poll();
-    ASSERT_FALSE(is_readable(fd));
-    std::thread stranger([&] { EXPECT_TRUE(context.timers().postpone(far, 0s)); });
-    EXPECT_TRUE(is_readable(fd, 10'000));
-    stranger.join();
-    while (ran == 0) context.poll();
-    EXPECT_FALSE(is_readable(fd));
-    check_ledger_at_rest(context);
-}
-
-// --- The end.
-
-TEST(io_context_death, is_aborted_when_it_is_destroyed_inside_its_own_callback) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-    EXPECT_DEATH(
-        {
-            auto context = std::make_unique<io_context>();
-            context->timers().after(0s, [&] { context.reset(); });
-            context->run();
-        },
-        "a context is not destroyed while it runs");
-    EXPECT_DEATH(
-        {
-            auto context = std::make_unique<io_context>();
-            context->post([&] { context.reset(); });
-            context->run();
-        },
-        "a context is not destroyed while it runs");
-}
-
-TEST(virtual_clock_death, is_aborted_when_it_is_destroyed_before_its_contexts) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-    EXPECT_DEATH(
-        {
-            auto clock = std::make_unique<testing::virtual_clock>();
-            const io_context context({.clock = clock.get()});
-            clock.reset();
-        },
-        "a virtual clock outlives the contexts that follow it");
-}
-
-struct owns_timers {
-    explicit owns_timers(timers& home, int& counted)
-        : watchdog(home, home.after(2h, [] { ADD_FAILURE() << "its owner is gone"; })), ends(counted) {}
-    owns_timers(const owns_timers&) = delete;
-    owns_timers& operator=(const owns_timers&) = delete;
-    ~owns_timers() { ++ends; }
-    scoped_timer watchdog;
-    int& ends;
-};
-
-task<> sleep_and_own(timers& home, int& ends) {
-    const owns_timers kept(home, ends);
-    co_await sleep_for(1h);
-}
-
-TEST(io_context, that_is_destroyed_destroys_sleepers_that_own_timers_and_closures_that_own_closures) {
-    int ends = 0;
-    witness_report report;
-    {
-        testing::virtual_context context;
-        timers& timers = context->timers();
-        for (int count = 0; count < 100; ++count) spawn_detached(*context, sleep_and_own(timers, ends));
-        context.settle();
-        const timer_handle inner = timers.after(1h, [kept = witness(report)] {});
-        timers.after(1h, [owner = scoped_timer(timers, inner)] {});
-        check_ledger(*context);
-    }
-    EXPECT_EQ(ends, 100);
-    EXPECT_EQ(report.ends, 1);
-}
-
-TEST(io_context, that_is_destroyed_without_ever_having_run_forgets_nothing) {
-    witness_report report;
-    {
-        testing::virtual_context context;
-        context->timers().after(1h, [kept = witness(report)] {});
-        context->timers().every(1h, missed_ticks::skip, [kept = witness(report)] {});
-        context->post([kept = witness(report)] {});
-        const timer_handle cancelled = context->timers().after(1h, [kept = witness(report)] {});
-        context->timers().cancel(cancelled);
-        spawn_detached(*context, sleep_until_called());
-        check_ledger(*context);
-    }
-    EXPECT_EQ(report.ends, 4);
-}
-
-TEST(io_context, that_is_destroyed_waits_for_the_job_that_runs_and_drops_those_that_wait) {
-    std::atomic<bool> has_begun = false;
-    std::atomic<bool> may_end = false;
-    std::atomic<bool> has_ended = false;
-    std::atomic<int> ran = 0;
-    witness_report report;
-    std::thread releaser;
-    {
-        io_context context({.pool_threads = 1});
-        static_cast<void>(context.cpu_pool().submit([&] {
-            has_begun = true;
-            wait_for(may_end);
-            has_ended = true;
-        }));
-        for (int count = 0; count < 10; ++count) {
-            static_cast<void>(context.cpu_pool().submit([&, kept = witness(report)] { ++ran; }));
-        }
-        wait_for(has_begun);
-        releaser = std::thread([&] {
-            std::this_thread::sleep_for(5ms);
-            may_end = true;
-        });
-        check_ledger(context);
-    }
-    EXPECT_TRUE(has_ended);
-    EXPECT_EQ(ran, 0);
-    EXPECT_EQ(report.ends, 10);
-    releaser.join();
-}
-
-// --- Configuration.
-
-TEST(io_context_config, by_default_is_usable) {
-    EXPECT_EQ(io_context_config{}.validate(), "");
-}
-
-void expect_unusable(const io_context_config& config, const char* field) {
-    EXPECT_NE(config.validate().find(field), std::string::npos) << config.validate();
-    try {
-        const io_context context(config);
-        ADD_FAILURE() << field << " was accepted";
-    } catch (const std::system_error& error) {
-        EXPECT_EQ(error.code(), errc::bad_configuration);
-        EXPECT_EQ(error.code(), std::errc::invalid_argument);
-        EXPECT_NE(std::string(error.what()).find(field), std::string::npos) << error.what();
-    }
-}
-
-TEST(io_context_config, that_makes_no_sense_is_refused_with_what_to_change) {
-    constexpr std::size_t huge = ~std::size_t{0};
-    for (const std::size_t bad : {std::size_t{0}, huge, (std::size_t{1} << 29U) + 1}) {
-        expect_unusable({.max_timers = bad}, "max_timers");
-        expect_unusable({.max_tasks = bad}, "max_tasks");
-    }
-    for (const auto bad : {0ns, -1ns, std::chrono::nanoseconds{(std::int64_t{1} << 32U) + 1},
-                           std::chrono::nanoseconds::max(), std::chrono::nanoseconds::min()}) {
-        expect_unusable({.resolution = bad}, "resolution");
-    }
-    expect_unusable({.slack = -1ns}, "slack");
-    for (const std::size_t bad : {std::size_t{0}, huge}) {
-        expect_unusable({.timer_budget = bad}, "timer_budget");
-        expect_unusable({.task_budget = bad}, "task_budget");
-        expect_unusable({.stale_slack = bad}, "stale_slack");
-    }
-    expect_unusable({.pool_threads = 4097}, "pool_threads");
-}
-
-TEST(io_context_config, at_its_limits_works) {
-    for (const io_context_config& config :
-         {io_context_config{.max_timers = 1, .max_tasks = 1}, io_context_config{.resolution = 1ns},
-          io_context_config{.resolution = std::chrono::nanoseconds{std::int64_t{1} << 32U}},
-          io_context_config{.slack = std::chrono::nanoseconds::max()},
-          io_context_config{.timer_budget = 1, .task_budget = 1, .stale_slack = 64},
-          io_context_config{.time_callbacks = true, .huge_pages = true}}) {
-        testing::virtual_context context(config);
-        int ran = 0;
-        context->timers().after(1s, [&] { ++ran; });
-        context.clock().advance(1s);
-        context.settle();
-        EXPECT_EQ(ran, 1);
-        check_ledger_at_rest(*context);
-    }
 }
 
 }  // namespace

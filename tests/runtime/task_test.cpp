@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "support/ledger.hpp"
-#include "support/random.hpp"
 #include "support/refusal.hpp"
+#include "support/run_to_end.hpp"
 #include "support/witness.hpp"
 
 #include <chime/io_context.hpp>
@@ -12,20 +12,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
-
-// Awaiting takes no stack where the compiler turns the transfer from frame to frame into a jump. g++ does so only when it
-// optimises, and never with a sanitizer.
-#if defined(__clang__) || (defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__))
-#define CHIME_TEST_LONG_CHAINS 1
-#else
-#define CHIME_TEST_LONG_CHAINS 0
-#endif
 
 namespace chime::test {
 namespace {
@@ -37,26 +28,6 @@ static_assert(std::is_move_assignable_v<task<int>> && !std::is_copy_assignable_v
 static_assert(std::is_nothrow_default_constructible_v<task<>>);
 static_assert(std::is_same_v<task<>, task<void>>);
 
-/// Runs a task to its end on a context of its own, and checks that nothing is left of it.
-void run_to_end(task<> whole) {
-    testing::virtual_context context;
-    spawn_detached(*context, std::move(whole));
-    context.run();
-    check_ledger_at_rest(*context);
-}
-
-template <class T>
-task<> keep(task<T> from, T& result) {
-    result = co_await std::move(from);
-}
-
-template <class T>
-T result_of(task<T> from) {
-    T result{};
-    run_to_end(keep(std::move(from), result));
-    return result;
-}
-
 task<int> give_number(int number) {
     co_return number;
 }
@@ -67,8 +38,8 @@ task<int> give_number_later(int number) {
 }
 
 TEST(task, gives_a_value) {
-    EXPECT_EQ(result_of(give_number(42)), 42);
-    EXPECT_EQ(result_of(give_number_later(43)), 43);
+    EXPECT_EQ(run_to_end(give_number(42)), 42);
+    EXPECT_EQ(run_to_end(give_number_later(43)), 43);
 }
 
 task<std::string> give_text(const char* text) {
@@ -76,7 +47,7 @@ task<std::string> give_text(const char* text) {
 }
 
 TEST(task, gives_what_its_value_can_be_made_of) {
-    EXPECT_EQ(result_of(give_text("a text that is too long for a short string")),
+    EXPECT_EQ(run_to_end(give_text("a text that is too long for a short string")),
               "a text that is too long for a short string");
 }
 
@@ -91,7 +62,7 @@ task<std::unique_ptr<int>> pass_on(task<std::unique_ptr<int>> from) {
 }
 
 TEST(task, gives_a_value_that_can_only_be_moved) {
-    const std::unique_ptr<int> result = result_of(pass_on(pass_on(give_unique(42))));
+    const std::unique_ptr<int> result = run_to_end(pass_on(pass_on(give_unique(42))));
     ASSERT_NE(result, nullptr);
     EXPECT_EQ(*result, 42);
 }
@@ -333,92 +304,6 @@ TEST(task, keeps_its_parameters_until_it_is_destroyed) {
     context.run();
     EXPECT_TRUE(was_alive);
     EXPECT_EQ(report.ends, 1);
-    check_ledger_at_rest(*context);
-}
-
-// --- Long chains.
-
-task<std::uint64_t> one() {
-    co_return 1;
-}
-
-task<std::uint64_t> await_many(std::uint64_t count) {
-    std::uint64_t sum = 0;
-    for (std::uint64_t left = count; left != 0; --left) sum += co_await one();
-    co_return sum;
-}
-
-task<std::uint64_t> dive(std::uint64_t depth) {
-    if (depth == 0) co_return 0;
-    const std::uint64_t below = co_await dive(depth - 1);
-    co_return below + 1;
-}
-
-task<std::uint64_t> dive_and_sleep(std::uint64_t depth) {
-    if (depth == 0) {
-        co_await sleep_for(1s);
-        co_return 0;
-    }
-    const std::uint64_t below = co_await dive_and_sleep(depth - 1);
-    co_return below + 1;
-}
-
-task<> dive_and_fail(std::uint64_t depth) {
-    if (depth == 0) throw std::out_of_range("from the bottom");
-    co_await dive_and_fail(depth - 1);
-}
-
-// g++ without optimisation, or with a sanitizer, needs stack for each.
-constexpr std::uint64_t long_chain = CHIME_TEST_LONG_CHAINS != 0 ? 1'000'000 : 100;
-
-TEST(task, is_awaited_a_million_times_in_a_loop_without_taking_stack) {
-    EXPECT_EQ(result_of(await_many(long_chain)), long_chain);
-}
-
-TEST(task, awaits_itself_a_million_deep_without_taking_stack) {
-    EXPECT_EQ(result_of(dive(long_chain)), long_chain);
-}
-
-TEST(task, sleeps_at_the_bottom_of_a_million_awaits_and_comes_back) {
-    EXPECT_EQ(result_of(dive_and_sleep(long_chain)), long_chain);
-}
-
-TEST(task, carries_an_exception_up_through_many_awaits) {
-    std::string caught;
-    run_to_end(catch_range_error(dive_and_fail(long_chain / 100), caught));
-    EXPECT_EQ(caught, "from the bottom");
-}
-
-task<> sink(std::uint64_t depth, witness_report& report) {
-    const witness kept(report);
-    if (depth == 0) {
-        co_await sleep_for(1h);
-    } else {
-        co_await sink(depth - 1, report);
-    }
-}
-
-TEST(task, that_is_suspended_under_a_million_awaits_is_destroyed_with_its_context) {
-    witness_report report;
-    {
-        testing::virtual_context context;
-        spawn_detached(*context, sink(long_chain, report));
-        context.settle();
-        EXPECT_EQ(context->timers().stats().pending, 1U);
-        EXPECT_EQ(report.ends, 0);
-        check_ledger(*context);
-    }
-    EXPECT_EQ(report.ends, static_cast<int>(long_chain) + 1);
-}
-
-TEST(task, that_is_suspended_under_a_million_awaits_comes_back_when_everything_stops) {
-    testing::virtual_context context;
-    witness_report report;
-    spawn_detached(*context, sink(long_chain, report));
-    context.settle();
-    context->timers().stop();
-    context.run();
-    EXPECT_EQ(report.ends, static_cast<int>(long_chain) + 1);
     check_ledger_at_rest(*context);
 }
 

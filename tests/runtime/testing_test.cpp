@@ -2,6 +2,7 @@
 //
 // Virtual time: the clock and the context that tests are written with.
 #include "support/ledger.hpp"
+#include "support/refusal.hpp"
 #include "support/running_loop.hpp"
 
 #include <chime/io_context.hpp>
@@ -234,6 +235,65 @@ TEST(virtual_context, settles_what_is_ready_without_moving_time) {
     EXPECT_EQ(left, 0);
     EXPECT_EQ(context.now(), time_point{});
     check_ledger(*context);
+}
+
+TEST(virtual_context, settles_at_the_end_of_an_advance) {
+    testing::virtual_context context;
+    std::vector<int> order;
+    context->timers().after(1s, [&] {
+        order.push_back(1);
+        context->post([&] {
+            order.push_back(2);
+            context->timers().after(0s, [&] {
+                order.push_back(3);
+                context->timers().after(0s, [&] { order.push_back(4); });
+            });
+        });
+        context->timers().after(1ns, [&] { order.push_back(5); });
+    });
+    EXPECT_EQ(context.advance(1s), 4U);
+    EXPECT_EQ(order, (std::vector{1, 2, 3, 4})) << "all that comes of it, and nothing that is later";
+    EXPECT_EQ(context.now(), time_point{} + 1s);
+    EXPECT_EQ(context.advance(0s), 0U);
+    EXPECT_EQ(context.advance(1ns), 1U);
+    EXPECT_EQ(context.advance(0s), 0U);
+    check_ledger_at_rest(*context);
+}
+
+task<int> answer_after_a_day() {
+    co_await sleep_for(24h);
+    co_return 42;
+}
+
+task<> fail_after_a_day() {
+    co_await sleep_for(24h);
+    throw std::runtime_error("a day later");
+}
+
+TEST(virtual_context, blocks_on_a_task_with_jumping_time_and_stands_still_again) {
+    testing::virtual_context context;
+    int beats = 0;
+    const timer_handle beat = context->timers().every(1h, missed_ticks::skip, [&] { ++beats; });
+    EXPECT_EQ(context.block_on(answer_after_a_day()), 42);
+    EXPECT_EQ(context.now(), time_point{} + 24h);
+    EXPECT_EQ(beats, 24) << "what else comes due on the way runs, too";
+    EXPECT_THROW(context.block_on(fail_after_a_day()), std::runtime_error);
+    EXPECT_EQ(context.now(), time_point{} + 48h);
+    EXPECT_EQ(context->poll(), 0U);
+    EXPECT_EQ(context.now(), time_point{} + 48h);
+    context->timers().cancel(beat);
+    context.settle();
+    check_ledger_at_rest(*context);
+}
+
+TEST(virtual_context, has_no_descriptor_because_that_could_not_tell_when_its_time_has_come) {
+    testing::virtual_context context;
+    expect_refused(errc::bad_configuration, [&] { static_cast<void>(context->poll_fd()); });
+    virtual_clock clock;
+    io_context other({.clock = &clock});
+    expect_refused(errc::bad_configuration, [&] { static_cast<void>(other.poll_fd()); });
+    check_ledger_at_rest(*context);
+    check_ledger_at_rest(other);
 }
 
 TEST(virtual_context, stands_still_again_after_an_exception) {

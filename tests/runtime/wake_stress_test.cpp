@@ -203,46 +203,17 @@ TEST(regression, b01_timers_armed_at_a_loop_that_falls_asleep_all_fire) {
     std::cout << "seed " << process_seed() << ", parked " << context.timers().stats().parks << " times\n";
 }
 
-TEST(regression, b25_stop_at_any_moment_makes_run_return) {
-    watchdog guard("stop against run", 30s);
-    io_context context;
-    const timer_handle far = context.timers().after(10h, [] {});
+/// Runs a context again and again on a thread of its own, each time after `prepare`, and interrupts every run at another
+/// moment. A run that does not return is a hang.
+template <class Prepare, class Interrupt>
+void interrupt_every_run(io_context& context, const Prepare& prepare, const Interrupt& interrupt) {
+    watchdog guard("interrupt against run", 30s);
     const std::uint64_t rounds = scaled(100'000);
     std::atomic<std::uint64_t> begun{0};
     std::atomic<std::uint64_t> ended{0};
     std::thread loop([&] {
         for (std::uint64_t round = 1; round <= rounds; ++round) {
-            context.restart();
-            begun.store(round, std::memory_order_release);
-            context.run();
-            ended.store(round, std::memory_order_release);
-        }
-    });
-    random_source random(process_seed());
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
-        guard.pat();
-        await_that([&] { return begun.load(std::memory_order_acquire) == round; });
-        spin(random.below(1'000));
-        context.stop();
-        await_that([&] { return ended.load(std::memory_order_acquire) == round; });
-    }
-    loop.join();
-    EXPECT_EQ(context.timers().cancel(far), cancel_result::cancelled);
-    context.restart();
-    context.run();
-    check_ledger_at_rest(context);
-}
-
-TEST(regression, b25_cancelling_the_last_timer_at_any_moment_makes_run_return) {
-    watchdog guard("cancel the last one against run", 30s);
-    io_context context;
-    const std::uint64_t rounds = scaled(100'000);
-    std::atomic<std::uint64_t> begun{0};
-    std::atomic<std::uint64_t> ended{0};
-    timer_handle which;
-    std::thread loop([&] {
-        for (std::uint64_t round = 1; round <= rounds; ++round) {
-            which = context.timers().after(10h, [] {});
+            prepare();
             begun.store(round, std::memory_order_release);
             context.run();
             ended.store(round, std::memory_order_release);
@@ -253,10 +224,29 @@ TEST(regression, b25_cancelling_the_last_timer_at_any_moment_makes_run_return) {
         guard.pat();
         await_that([&] { return begun.load(std::memory_order_acquire) == round; });
         spin(random.below(1'500));
-        ASSERT_EQ(context.timers().cancel(which), cancel_result::cancelled);
+        interrupt();
         await_that([&] { return ended.load(std::memory_order_acquire) == round; });
     }
     loop.join();
+}
+
+TEST(regression, b25_stop_at_any_moment_makes_run_return) {
+    io_context context;
+    const timer_handle far = context.timers().after(10h, [] {});
+    interrupt_every_run(
+        context, [&] { context.restart(); }, [&] { context.stop(); });
+    EXPECT_EQ(context.timers().cancel(far), cancel_result::cancelled);
+    context.restart();
+    context.run();
+    check_ledger_at_rest(context);
+}
+
+TEST(regression, b25_cancelling_the_last_timer_at_any_moment_makes_run_return) {
+    io_context context;
+    timer_handle last;
+    interrupt_every_run(
+        context, [&] { last = context.timers().after(10h, [] {}); },
+        [&] { EXPECT_EQ(context.timers().cancel(last), cancel_result::cancelled); });
     check_ledger_at_rest(context);
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "support/ledger.hpp"
+
+#include <chime/io_context.hpp>
+#include <chime/spawn.hpp>
+#include <chime/testing.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <string>
+
+namespace chime::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(dump_pending, names_what_run_waits_for_and_where_it_was_armed) {
+    testing::virtual_context context;
+    context->timers().after(1h, [] {});
+    context->timers().at(never, [] {});
+    spawn_detached(*context, sleep_until(never));
+    context.settle();
+    context.advance(30min);
+    std::ostringstream out;
+    context->dump_pending(out);
+    const std::string text = out.str();
+    EXPECT_NE(text.find("3 timers pending, 1 tasks alive"), std::string::npos) << text;
+    EXPECT_NE(text.find("in 1800 s"), std::string::npos) << text;
+    EXPECT_NE(text.find("never"), std::string::npos) << text;
+    EXPECT_NE(text.find("sleeps, never"), std::string::npos) << text;
+    EXPECT_NE(text.find("dump_pending_test.cpp:"), std::string::npos) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+    check_ledger(*context);
+}
+
+TEST(dump_pending, has_little_to_say_of_an_idle_context) {
+    testing::virtual_context context;
+    const timer_handle cancelled = context->timers().after(1h, [] {});
+    context->timers().cancel(cancelled);
+    context.run();
+    std::ostringstream out;
+    context->dump_pending(out);
+    EXPECT_NE(out.str().find("0 timers pending, 0 tasks alive"), std::string::npos) << out.str();
+    EXPECT_EQ(out.str().find("timer 0"), std::string::npos) << out.str();
+    check_ledger_at_rest(*context);
+}
+
+TEST(dump_pending, inside_a_callback_says_that_it_is_running) {
+    testing::virtual_context context;
+    std::ostringstream out;
+    context->timers().after(1s, [&] { context->dump_pending(out); });
+    context.run();
+    EXPECT_NE(out.str().find("running"), std::string::npos) << out.str();
+    check_ledger_at_rest(*context);
+}
+
+}  // namespace
+}  // namespace chime::test
