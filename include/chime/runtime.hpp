@@ -40,7 +40,6 @@ struct stuck_worker {
 /// What one worker has done so far.
 struct worker_stats {
     worker_id worker = 0;
-    bool is_retired = false;
     timer_stats timers;  ///< What this worker has armed, fired, run; what other threads did is only in the sums.
 };
 
@@ -80,11 +79,11 @@ struct runtime_config {
     /// A worker that has been in one piece of user code for so long is reported to `on_stuck`.
     std::chrono::nanoseconds stuck_after{std::chrono::milliseconds{100}};
     /// What a callback or a detached task has thrown, on the worker where it did. Empty: the program is terminated.
-    std::function<void(std::exception_ptr)> on_exception;
+    std::function<void(std::exception_ptr)> on_exception{};
     /// Runs on the metronome's thread, once for every piece of user code that takes too long. Must not throw.
-    std::function<void(const stuck_worker&)> on_stuck;
+    std::function<void(const stuck_worker&)> on_stuck{};
     /// Runs on the metronome's thread with every look, for who exports numbers. Must not throw.
-    std::function<void(const runtime_stats&)> on_metrics;
+    std::function<void(const runtime_stats&)> on_metrics{};
     clock_source* clock = nullptr;  ///< Null: the monotonic clock of the system.
 
     /// Empty if usable; otherwise what to change.

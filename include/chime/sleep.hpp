@@ -60,7 +60,7 @@ namespace detail {
 /// Goes to the end of the queue of a loop: the current one, or another.
 class [[nodiscard("a yield or a hop does nothing until it is awaited")]] yield_awaitable {
  public:
-    explicit yield_awaitable(crew* home) noexcept : home_(home) {}
+    explicit yield_awaitable(crew * home) noexcept : home_(home) {}
 
     [[nodiscard]] bool await_ready() const noexcept {
         return false;

@@ -203,8 +203,8 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
     };
 
     /// Blocks this thread until the task has come to its end; for code that is not a task, while another thread runs it.
-    /// Throws std::system_error: errc::empty_task for an empty handle, errc::on_a_worker on a thread that runs tasks
-    /// itself: there, await it.
+    /// Throws std::system_error: errc::empty_task for an empty handle, errc::on_a_worker on a thread that may have to
+    /// run the task itself: there, await it.
     void wait() const {
         if (state_ == nullptr) detail::refuse(errc::empty_task, "chime::join_handle: there is no task to wait for");
         state_->wait();

@@ -66,6 +66,9 @@ struct timer_stats {
     std::chrono::nanoseconds longest_turn{};      ///< Only if callbacks are timed.
     lateness_histogram lateness;
 
+    /// What has happened since `before`: takes its counts away. What is measured and not counted stays.
+    CHIME_API timer_stats& operator-=(const timer_stats& before) noexcept;
+
     [[nodiscard]] std::uint64_t resumed() const noexcept {
         return resumed_by_timer + resumed_by_cancel + resumed_by_completion + resumed_by_shutdown;
     }

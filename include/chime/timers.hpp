@@ -148,7 +148,8 @@ class timers {
     CHIME_API cancel_result cancel(timer_handle which) noexcept;
 
     /// Like cancel(), and when it returns nothing of the callback runs any more: it blocks while the callback is running
-    /// on another thread. Inside a callback of the same context it returns at once, with `running` if it is its own.
+    /// on another thread. Inside its own callback it returns `running` at once. Two callbacks on two workers that wait for
+    /// each other wait for ever.
     CHIME_API cancel_result cancel_and_wait(timer_handle which) noexcept;
 
     /// Like cancel_and_wait(), for tasks: `co_await` it.

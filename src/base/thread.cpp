@@ -17,6 +17,17 @@ unsigned usable_processors() noexcept {
     return std::max(1U, std::thread::hardware_concurrency());
 }
 
+unsigned usable_processor(unsigned position) noexcept {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return position % usable_processors();
+    unsigned left = position % static_cast<unsigned>(CPU_COUNT(&allowed));
+    for (unsigned processor = 0; processor < CPU_SETSIZE; ++processor) {
+        if (CPU_ISSET(processor, &allowed) && left-- == 0) return processor;
+    }
+    return 0;
+}
+
 std::error_code pin_this_thread(unsigned processor) noexcept {
     if (processor >= CPU_SETSIZE) return std::make_error_code(std::errc::invalid_argument);
     cpu_set_t wanted;

@@ -13,6 +13,9 @@ using thread = std::thread;
 /// How many processors the calling thread may run on; at least one.
 [[nodiscard]] unsigned usable_processors() noexcept;
 
+/// Which they are: the one at `position`, counted round and round.
+[[nodiscard]] unsigned usable_processor(unsigned position) noexcept;
+
 /// Keeps the calling thread on one processor, counted as the kernel counts them. An error, for a processor that is
 /// absent or forbidden, leaves the thread where it may run now.
 [[nodiscard]] std::error_code pin_this_thread(unsigned processor) noexcept;

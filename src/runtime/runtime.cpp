@@ -118,6 +118,7 @@ runtime::state::member& runtime::state::start_member(detail::worker& seated) {
     member& added = members.emplace_back();
     added.id = next_id;
     added.worker = &seated;
+    seated.add_stats(added.before);
     added.processor = static_cast<unsigned>(next_id % base::usable_processors());
     if (simulated_by != nullptr) {
         CHIME_CHECK(seated.try_begin_drive(), "a simulated worker is driven by its simulation");
@@ -140,8 +141,12 @@ runtime::state::member& runtime::state::start_member(detail::worker& seated) {
 
 void runtime::state::drive(member& mine) noexcept {
     base::name_this_thread("chime-" + std::to_string(mine.id));
-    if (config.pin_workers) static_cast<void>(base::pin_this_thread(mine.processor));  // Forbidden: it runs anywhere.
+    if (config.pin_workers) {
+        // Refused: it runs anywhere.
+        static_cast<void>(base::pin_this_thread(base::usable_processor(mine.processor)));
+    }
     base::set_timer_slack(std::chrono::nanoseconds{1});
+    if (metronome) metronome->nudge();
     CHIME_CHECK(mine.worker->try_begin_drive(), "a worker is driven by its own thread alone");
     while (!mine.is_leaving.load(base::memory_order_acquire)) {
         try {
@@ -210,6 +215,7 @@ runtime_stats runtime::state::stats() const {
         worker_stats& its = result.workers.emplace_back();
         its.worker = each.id;
         each.worker->add_stats(its.timers);
+        its.timers -= each.before;
     }
     result.workers_added = next_id;
     result.workers_retired = retired;
@@ -343,32 +349,23 @@ void runtime::state::shut_down() noexcept {
     const base::lock_guard one_at_a_time(shutdown_mutex);
     if (is_shut_down) return;
     is_shut_down = true;
-    {
-        const base::lock_guard lock(mutex);
-        is_closed = true;
-    }
-    crew.stop_timers();
-    if (!members.empty()) wait_for_rest();
-    {
-        const base::lock_guard lock(mutex);
-        for (member& each : members) {
-            if (!each.is_retiring) tell_to_leave(each);
-        }
-    }
-    // Nobody comes any more, and those who retire are taken from the list by whoever sent them away.
     base::unique_lock lock(mutex);
-    for (;;) {
-        const auto mine =
-            std::find_if(members.begin(), members.end(), [](const member& each) { return !each.is_retiring; });
-        if (mine == members.end()) break;
-        mine->is_retiring = true;
-        lock.unlock();
-        end_member(*mine);
-        lock.lock();
-        members.erase(mine);
-    }
-    changed.wait(lock, [this] { return members.empty(); });
+    is_closed = true;
+    // Those who retire first give away what they have, so that whoever stays can tell it.
+    changed.wait(lock, [this] {
+        return std::none_of(members.begin(), members.end(), [](const member& each) { return each.is_retiring; });
+    });
+    const bool is_running = !members.empty();
     lock.unlock();
+    crew.stop_timers();
+    if (is_running) wait_for_rest();
+    // Nobody comes or goes any more.
+    for (member& each : members) tell_to_leave(each);
+    for (member& each : members) end_member(each);
+    {
+        const base::lock_guard still(mutex);
+        members.clear();
+    }
     if (metronome) metronome->stop();
     crew.destroy_pending();
 }

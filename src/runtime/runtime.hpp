@@ -44,7 +44,8 @@ struct runtime::state {
     struct member {
         worker_id id = 0;
         detail::worker* worker = nullptr;
-        unsigned processor = 0;
+        unsigned processor = 0;                ///< Of those that this process may use.
+        timer_stats before;                    ///< What was counted by whoever had the seat before.
         bool is_retiring = false;              ///< Under the lock.
         base::atomic<bool> is_leaving{false};  ///< It shall end its thread,
         base::atomic<bool> gives_away{false};  ///< and give away what it has before.

@@ -53,8 +53,8 @@ void crew::destroy_pending() noexcept {
         CHIME_CHECK(at(seat).try_end_for_good(),
                     "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
     }
-    is_stopped_.store(true, base::memory_order_relaxed);
-    // A task that came from another loop may be here before that loop has let go of us.
+    is_stopped_.store(true, base::memory_order_seq_cst);
+    // Whoever has looked before sends us a task this moment, or has sent one and has not let go of us.
     while (visitors_.load(base::memory_order_acquire) != 0) base::yield_this_thread();
     // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
     for (std::size_t position = 0; position < slots_.size(); ++position) {
@@ -68,13 +68,18 @@ void crew::destroy_pending() noexcept {
     const worker::turn_scope scope(first());
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         callback& its = callbacks_.at(callback_pool::index_of(position));
-        const timer_state state = state_of(its.state.load(base::memory_order_acquire));
-        if (state != timer_state::armed && state != timer_state::posted) continue;
-        // Ended first, so that the destructor of one closure may try to cancel another one, or itself.
-        const state_word value = its.state.load(base::memory_order_relaxed);
-        its.state.store(with_state(value + one_life, timer_state::ending), base::memory_order_relaxed);
-        if (state == timer_state::armed) first().count_end(false);
-        destroy_closure(its, (value & extra_flag) != 0);
+        state_word value = its.state.load(base::memory_order_acquire);
+        for (;;) {
+            const timer_state state = state_of(value);
+            if (state != timer_state::armed && state != timer_state::posted) break;
+            // Ended first, so that the destructor of one closure may try to cancel another one, or itself; and in one step,
+            // because a thread that has armed it too late may be about to cancel it.
+            const state_word ending = with_state(value + one_life, timer_state::ending);
+            if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
+            if (state == timer_state::armed) first().count_end(false);
+            destroy_closure(its, (value & extra_flag) != 0);
+            break;
+        }
     }
 }
 
@@ -193,7 +198,7 @@ bool crew::is_at_rest() const noexcept {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
         const worker& each = at(seat);
-        if (!each.inbox_.is_closed() && (!each.inbox_.is_empty() || !each.is_parked())) return false;
+        if (each.inbox_.is_closed() ? each.is_driven() : !each.inbox_.is_empty() || !each.is_parked()) return false;
     }
     return true;
 }

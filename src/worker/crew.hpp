@@ -125,6 +125,24 @@ class crew {
         completion* who;
     };
 
+    /// A thread that is no worker is in the middle of something; see destroy_pending().
+    class visit {
+     public:
+        explicit visit(crew& visited) noexcept : visited_(visited.here() == nullptr ? &visited : nullptr) {
+            // Seq_cst: comes before the look at whether everything stops.
+            if (visited_ != nullptr) visited_->visitors_.fetch_add(1, base::memory_order_seq_cst);
+        }
+        visit(const visit&) = delete;
+        visit& operator=(const visit&) = delete;
+        ~visit() {
+            // Release: pairs with the acquire in destroy_pending().
+            if (visited_ != nullptr) visited_->visitors_.fetch_sub(1, base::memory_order_release);
+        }
+
+     private:
+        crew* visited_;
+    };
+
     // crew.cpp
     [[nodiscard]] worker& owner_of(const timed& its) const noexcept { return at(its.owner()); }
     /// Is it ours to touch, because this thread drives the worker that owns it?
@@ -146,6 +164,7 @@ class crew {
     [[nodiscard]] unit_index take_callback();
     [[nodiscard]] arming begin_arming_elsewhere();
     void count_arm_elsewhere(worker& target) noexcept;
+    void end_if_stopped(timer_handle made) noexcept;
     [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
     [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
     [[nodiscard]] timer_handle handle_of(unit_index index, std::uint64_t life, std::uint32_t seat) const noexcept {
@@ -155,6 +174,7 @@ class crew {
     [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
 
     // crew_cancel.cpp
+    [[nodiscard]] bool is_below(const timed& its) const noexcept;
     void end_cancelled(unit_index index, state_word claimed) noexcept;
     void notify_waiters(unit_index index, std::uint64_t life) noexcept;
 
@@ -192,7 +212,7 @@ class crew {
     injection injection_;  ///< Ready tasks of nobody.
     inbox merged_;         ///< Timers and sleeping tasks of nobody.
 
-    base::atomic<std::uint32_t> visitors_{0};  ///< Loops that are sending a task here this moment.
+    base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are sending a task here this moment.
     base::futex_word ended_runs_{0};           ///< Changes when a run ends that somebody waits for.
     base::mutex waiters_mutex_;
     std::vector<waiter> waiters_;

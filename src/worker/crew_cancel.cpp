@@ -116,6 +116,12 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     if (running == nullptr) drop_work();
 }
 
+/// Would whoever waits for the end of its run wait for himself?
+bool crew::is_below(const timed& its) const noexcept {
+    const std::uint32_t seat = its.owner();
+    return seat < seat_count() && at(seat).is_below();
+}
+
 cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
     const cancel_result result = cancel(which);
     if (result == cancel_result::cancelled || which.runtime != identity_ || which.is_sleep() ||
@@ -123,7 +129,7 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
         return result;
     }
     callback& its = callbacks_.at(which.index);
-    if (its.owner() < seat_count() && owner_of(its).is_below()) return result;
+    if (is_below(its)) return result;
     if (result == cancel_result::gone) {
         // Somebody else may have cancelled it this moment, and still be busy with its closure.
         for (;;) {
@@ -145,7 +151,7 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
 
 bool crew::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
     result = cancel(which);
-    if (result != cancel_result::running || owner_of(callbacks_.at(which.index)).is_below()) return false;
+    if (result != cancel_result::running || is_below(callbacks_.at(which.index))) return false;
     {
         const base::lock_guard lock(waiters_mutex_);
         waiters_.push_back({which.index, which.timer_id(), &who});

@@ -37,6 +37,43 @@ std::chrono::nanoseconds lateness_histogram::quantile(double fraction) const noe
     return max;
 }
 
+timer_stats& timer_stats::operator-=(const timer_stats& before) noexcept {
+    armed -= before.armed;
+    fired -= before.fired;
+    cancelled -= before.cancelled;
+    postponed -= before.postponed;
+    pending -= before.pending;
+    refused -= before.refused;
+    tasks -= before.tasks;
+    suspensions -= before.suspensions;
+    resumed_by_timer -= before.resumed_by_timer;
+    resumed_by_cancel -= before.resumed_by_cancel;
+    resumed_by_completion -= before.resumed_by_completion;
+    resumed_by_shutdown -= before.resumed_by_shutdown;
+    destroyed -= before.destroyed;
+    waiting -= before.waiting;
+    resumed_inline -= before.resumed_inline;
+    resumed_queued -= before.resumed_queued;
+    stolen -= before.stolen;
+    migrated -= before.migrated;
+    adopted -= before.adopted;
+    tickets -= before.tickets;
+    stale_tickets -= before.stale_tickets;
+    stale_dropped -= before.stale_dropped;
+    stale_cancelled -= before.stale_cancelled;
+    scrubbed -= before.scrubbed;
+    cascaded -= before.cascaded;
+    turns -= before.turns;
+    parks -= before.parks;
+    wakeups -= before.wakeups;
+    idle_wakeups -= before.idle_wakeups;
+    commands -= before.commands;
+    for (std::size_t bucket = 0; bucket < lateness_histogram::bucket_count; ++bucket) {
+        lateness.buckets[bucket] -= before.lateness.buckets[bucket];
+    }
+    return *this;
+}
+
 namespace detail {
 
 void worker::publish_wheel_counters() noexcept {

@@ -35,7 +35,8 @@ void crew::send_scheduled(unit_index index, timed& its) noexcept {
 }
 
 bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void* where) {
-    const unit_index index = is_stopped() ? no_unit : take_slot();
+    const visit visiting(*this);  // Whoever ends this crew waits for it, so that the task is refused or is seen.
+    const unit_index index = is_stopped_.load(base::memory_order_seq_cst) ? no_unit : take_slot();
     if (index == no_unit) {
         refused_.add(1);
         return false;
@@ -53,6 +54,7 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
         mine->counters_.waiting.add();
         its.state.store(scheduled, base::memory_order_release);
         mine->push_ready(index);
+        mine->offer_work();
     } else {
         its.set_number(timed::unnumbered | first().seat_);
         count_spawn_elsewhere();
@@ -92,9 +94,11 @@ bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcep
             if (!is_ours) ring_owner(its, 0);  // The drain finds it.
         } else if (is_ours) {
             mine->make_ready(index);
+            mine->offer_work();
         } else if (mine != nullptr) {
             its.set_number(mine->unnumbered());
             mine->push_ready(index);
+            mine->offer_work();
         } else {
             inject(index);
         }

@@ -89,7 +89,16 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
     // Release: pairs with the acquire of whoever cancels it, or drains the inbox.
     its.state.store(with_state(vacant, timer_state::armed) | linked_flag, base::memory_order_release);
     send(index, its, deadline);
-    return handle_of(index, life_of(vacant), target.seat_);
+    const timer_handle made = handle_of(index, life_of(vacant), target.seat_);
+    end_if_stopped(made);
+    return made;
+}
+
+/// What was armed while everything stopped may have been overlooked. Seq_cst: it was armed before; whoever stops says so
+/// before he looks for what is armed.
+void crew::end_if_stopped(timer_handle made) noexcept {
+    if (is_stopped_.load(base::memory_order_seq_cst)) [[unlikely]]
+        cancel(made);
 }
 
 void crew::count_arm_elsewhere(worker& target) noexcept {
@@ -140,6 +149,7 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
         end_cancelled(index, ending);
     } else if (mine == nullptr) {
         send(index, its, deadline);
+        end_if_stopped(made);
     } else if (!is_relative_here) {
         mine->place(index, its, deadline);
     } else {

@@ -41,9 +41,11 @@ class inbox {
         }
     }
 
-    /// Everything that was pushed, last first; no_unit: nothing. The owner, or anybody if it is everybody's.
+    /// Everything that was pushed, last first; no_unit: nothing, or it is closed. The owner, or anybody if it is
+    /// everybody's.
     [[nodiscard]] unit_index take_all() noexcept {
-        if (index_in(top_.load(base::memory_order_relaxed)) == no_unit) return no_unit;
+        const unit_index seen = index_in(top_.load(base::memory_order_relaxed));
+        if (seen == no_unit || seen == closed) return no_unit;
         // Acquire: pairs with the release of each push.
         return index_in(top_.exchange(no_unit, base::memory_order_acquire));
     }

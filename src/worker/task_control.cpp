@@ -66,9 +66,12 @@ void task_control::end() noexcept {
 }
 
 void task_control::wait() {
-    if (worker::current != nullptr) {
-        refuse(errc::on_a_worker,
-               "chime: this thread runs tasks itself, perhaps the very one to wait for; co_await the handle instead");
+    {
+        const base::lock_guard lock(its().mutex);
+        if (its().home != nullptr && its().home->here() != nullptr) {
+            refuse(errc::on_a_worker,
+                   "chime: this thread runs the task itself, or could have to; co_await the handle instead");
+        }
     }
     while (its().is_over.load(base::memory_order_acquire) == 0) {
         static_cast<void>(base::futex_wait(its().is_over, 0));

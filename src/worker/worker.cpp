@@ -93,6 +93,7 @@ bool worker::tidy_up_elsewhere() {
         ~end_of_tidying() { mine.driver_.store(driver::nobody, base::memory_order_release); }
         worker& mine;
     } const at_the_end{*this};
+    if (inbox_.is_closed()) return false;  // It has retired, and given away all that it had.
     const turn_scope scope(*this);
     obey(unlimited_work);
     share_all();
@@ -369,8 +370,7 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
 void worker::run_ready(std::size_t budget, turn_answer& answer) {
     for (std::size_t left = std::min(budget, ready_count()); left != 0; --left) {
         const unit_index index = pop_ready();
-        if (index == no_unit) return;                              // Others have taken the rest.
-        if (!is_alone_ && !ring_.is_empty()) crew_.call_helper();  // Who knows how long this one takes.
+        if (index == no_unit) return;  // Others have taken the rest.
         ++answer.ran;
         if ((index & slot_bit) == 0) {
             run_posted(index);

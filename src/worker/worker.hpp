@@ -194,6 +194,7 @@ class worker final : public clock_listener {
 
     // worker_ready.cpp
     void push_ready(unit_index index) noexcept;
+    void offer_work() noexcept;
     void make_ready(unit_index index) noexcept;
     [[nodiscard]] std::size_t ready_count() const noexcept;
     [[nodiscard]] unit_index pop_ready() noexcept;

@@ -16,6 +16,11 @@ void worker::push_ready(unit_index index) noexcept {
     }
 }
 
+/// User code is about to run, and who knows how long that takes: what is ready beside it is for others to take.
+void worker::offer_work() noexcept {
+    if (!is_alone_ && !ring_.is_empty()) crew_.call_helper();
+}
+
 /// A task of ours was woken. Its timer ends with that, while the ticket is still known to be here: whoever resumes the
 /// task may be another worker.
 void worker::make_ready(unit_index index) noexcept {

@@ -50,10 +50,13 @@ void worker::retire() noexcept {
     crew_.call_helper();
 }
 
-/// Units that are linked already, first first.
+/// Units that are linked already, first first. Timers among them that were not accepted yet are numbered here, behind those
+/// that were: they keep their order wherever they go.
 void worker::give_away_chain(unit_index chain) noexcept {
     while (chain != no_unit) {
-        const unit_index next = units_.at(chain).link.load(base::memory_order_relaxed);
+        timed& its = units_.at(chain);
+        const unit_index next = its.link.load(base::memory_order_relaxed);
+        if ((chain & slot_bit) == 0 && !its.is_numbered()) its.set_number(take_number());
         give_away(chain);
         chain = next;
     }

@@ -167,7 +167,9 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
 void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise) {
     require_wait();
     task_slot& its = current_slot();
-    if (other.is_stopped()) {
+    // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
+    const crew::visit visiting(other);
+    if (other.is_stopped_.load(base::memory_order_seq_cst)) {
         refuse(errc::stopped, "chime: the context to go to was stopped; the task stays where it is");
     }
     const unit_index seat = other.take_slot();
@@ -191,10 +193,7 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
         next.state.fetch_or(its.state.load(base::memory_order_acquire) & doomed_flag, base::memory_order_relaxed);
     }
     other.count_spawn_elsewhere();
-    // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
-    other.visitors_.fetch_add(1, base::memory_order_relaxed);
-    other.send_scheduled(seat, next);                          // With this the frame is theirs.
-    other.visitors_.fetch_sub(1, base::memory_order_release);  // Pairs with the acquire in ~crew().
+    other.send_scheduled(seat, next);  // With this the frame is theirs.
 }
 
 void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
@@ -284,6 +283,7 @@ void worker::resume(unit_index index, wake_cause cause) {
     };
     {
         const end_of_task at_the_end{*this, index};
+        offer_work();
         const user_code running(*this);
         frame.resume();
     }

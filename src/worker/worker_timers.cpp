@@ -57,6 +57,7 @@ void worker::run_callback(unit_index index, ordinal now) {
         worker& mine;
         unit_index index;
     } const at_the_end{*this, index};
+    offer_work();
     const user_code running(*this);
     its.its_operations().run(its.closure);
 }
