@@ -88,7 +88,7 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
       config(wanted),
       timers(&crew),
       crew(settings_of(config), detail::crew::most_seats),
-      process(::getpid()) {
+      home_process(::getpid()) {
     if (config.metronome) {
         metronome = std::make_unique<detail::metronome>(
             crew, detail::metronome::settings{
@@ -247,7 +247,7 @@ runtime::runtime(const runtime_config& config, simulator* driver)
 }
 
 runtime::~runtime() {
-    if (state_->process != ::getpid()) {
+    if (state_->home_process != ::getpid()) {
         // A forked child: the threads are in the parent, and whatever they were doing stays undone. All of it is left alone.
         static_cast<void>(state_.release());
         return;

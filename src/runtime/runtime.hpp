@@ -57,7 +57,7 @@ struct runtime::state {
     const runtime_config config;
     chime::timers timers;
     detail::crew crew;
-    const int process;  ///< In a forked child there are no workers.
+    const int home_process;  ///< In a forked child there are no workers.
 
     mutable base::mutex mutex;
     using members_iterator = std::list<member>::iterator;

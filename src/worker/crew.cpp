@@ -147,14 +147,14 @@ void crew::send_to_all(unit_index index, timed& its) noexcept {
     its.set_owner(timed::nobody);
     migrated_elsewhere_.add(1);
     static_cast<void>(merged_.push(units_, index));
-    call_helper();
+    call_somebody();
 }
 
 /// It is linked already, by somebody else: whoever drains it reads the word as it is then, but must not sleep through it.
 void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
     const std::uint32_t seat = its.owner();
     if (seat == timed::nobody) {
-        call_helper();
+        call_somebody();
     } else {
         at(seat).ring_for(deadline, 0);
     }
@@ -162,13 +162,13 @@ void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
 
 void crew::inject(unit_index index) noexcept {
     injection_.push(units_, index);
-    call_helper();
+    call_somebody();
 }
 
 /// There is work for anybody: if somebody sleeps and nobody looks for work, one is woken to look. Whoever looks and finds
 /// nothing looks once more after he has announced to sleep; whoever finds something, and was the last to look, passes the
 /// call on. So either somebody is awake who will see it, or somebody is called (models/steal.pml).
-void crew::call_helper() noexcept {
+void crew::call_somebody() noexcept {
     // Seq_cst: comes after the work was made visible; pairs with publishing in worker::begin_park().
     if (parked_.load(base::memory_order_seq_cst) == 0) return;
     std::uint32_t nobody_searches = 0;

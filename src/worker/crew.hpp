@@ -154,7 +154,7 @@ class crew {
     void send(unit_index index, timed& its, ordinal deadline) noexcept;
     void send_to_all(unit_index index, timed& its) noexcept;
     void ring_owner(const timed& its, ordinal deadline) noexcept;
-    void call_helper() noexcept;
+    void call_somebody() noexcept;
     [[nodiscard]] bool has_ready_work() const noexcept;
     void inject(unit_index index) noexcept;
     [[nodiscard]] bool tidy_up();
@@ -167,7 +167,7 @@ class crew {
     void end_if_stopped(timer_handle made) noexcept;
     [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
     [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
-    [[nodiscard]] timer_handle handle_of(unit_index index, std::uint64_t life, std::uint32_t seat) const noexcept {
+    [[nodiscard]] timer_handle name_of(unit_index index, std::uint64_t life, std::uint32_t seat) const noexcept {
         return {.life = life | std::uint64_t{seat} << life_bits, .index = index, .runtime = identity_};
     }
     static void destroy_closure(callback& its, bool has_extra) noexcept;

@@ -89,7 +89,7 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
     // Release: pairs with the acquire of whoever cancels it, or drains the inbox.
     its.state.store(with_state(vacant, timer_state::armed) | linked_flag, base::memory_order_release);
     send(index, its, deadline);
-    const timer_handle made = handle_of(index, life_of(vacant), target.seat_);
+    const timer_handle made = name_of(index, life_of(vacant), target.seat_);
     end_if_stopped(made);
     return made;
 }
@@ -114,7 +114,7 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     worker* const mine = here();
     worker& target = mine != nullptr ? *mine : choose_worker();
-    const timer_handle made = handle_of(index, life_of(vacant), target.seat_);
+    const timer_handle made = name_of(index, life_of(vacant), target.seat_);
     const state_word preparing = with_state(vacant, timer_state::preparing) | extra_flag;
     try {
         its.set_extra(new callback_extra{.period_ns = details.period_ns, .policy = details.policy, .watch = {}});

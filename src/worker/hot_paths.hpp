@@ -59,8 +59,8 @@ inline void worker::place(unit_index index, timed& its, ordinal target) noexcept
     }
 }
 
-inline timer_handle worker::handle_of(unit_index index, std::uint64_t life) const noexcept {
-    return crew_.handle_of(index, life, seat_);
+inline timer_handle worker::name_of(unit_index index, std::uint64_t life) const noexcept {
+    return crew_.name_of(index, life, seat_);
 }
 
 inline arming worker::begin_arming() {
@@ -86,7 +86,7 @@ inline timer_handle worker::arm(unit_index index, const closure_operations& oper
         its.set_deadline(crew_.deadline_of(limit));
         place(index, its, its.deadline_now());
     }
-    return handle_of(index, life_of(vacant));
+    return name_of(index, life_of(vacant));
 }
 
 }  // namespace chime::inline v0::detail

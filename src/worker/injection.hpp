@@ -17,7 +17,7 @@ class injection {
     void push(const units& all, unit_index added) noexcept {
         const base::lock_guard lock(mutex_);
         queue_.push(all, added);
-        // Seq_cst: comes before the look at who is parked, in crew::call_helper(); see is_empty().
+        // Seq_cst: comes before the look at who is parked, in crew::call_somebody(); see is_empty().
         size_.store(queue_.size(), base::memory_order_seq_cst);
     }
 

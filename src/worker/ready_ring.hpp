@@ -26,7 +26,7 @@ class ready_ring {
         // Acquire: pairs with the release of whoever took what was in this place.
         if (tail - head_.load(base::memory_order_acquire) == capacity) return false;
         entries_[tail % capacity].store(added, base::memory_order_relaxed);
-        // Seq_cst: comes before the look at who is parked, in crew::call_helper(); pairs with the look at the rings after
+        // Seq_cst: comes before the look at who is parked, in crew::call_somebody(); pairs with the look at the rings after
         // publishing. It is a release too, for whoever takes it.
         tail_.store(tail + 1, base::memory_order_seq_cst);
         return true;

@@ -152,7 +152,7 @@ bool worker::is_out_of_work() const noexcept {
 bool worker::begin_park(ordinal until, const base::atomic<bool>& is_stopped) noexcept {
     parked_work_.store(local_work(), base::memory_order_relaxed);  // Published with the next line.
     parking_.publish(until);
-    // Seq_cst, like all that is looked at after publishing: pairs with crew::call_helper().
+    // Seq_cst, like all that is looked at after publishing: pairs with crew::call_somebody().
     if (!is_alone_) crew_.parked_.fetch_add(1, base::memory_order_seq_cst);
     const bool is_needed = !inbox_.is_empty() || (is_alone_ ? is_out_of_work() : crew_.has_ready_work()) ||
                            is_stopped.load(base::memory_order_seq_cst) || has_orders();
@@ -395,7 +395,7 @@ void worker::sweep(std::size_t budget) noexcept {
         const callback& its = callbacks_.at(index);
         const state_word value = its.state.load(base::memory_order_acquire);
         if (state_of(value) != timer_state::armed || its.owner() != seat_) continue;
-        crew_.cancel(handle_of(index, life_of(value)));
+        crew_.cancel(name_of(index, life_of(value)));
     }
     is_swept_ = budget != 0;
 }

@@ -228,7 +228,7 @@ class worker final : public clock_listener {
     }
     /// Our own, without a timer.
     [[nodiscard]] std::uint64_t unnumbered() const noexcept { return timed::unnumbered | seat_; }
-    [[nodiscard]] timer_handle handle_of(unit_index index, std::uint64_t life) const noexcept;
+    [[nodiscard]] timer_handle name_of(unit_index index, std::uint64_t life) const noexcept;
     /// The ticket of this one, if it has one, has nobody behind it any more.
     void leave_wheel(timed& its) noexcept {
         const std::uint32_t ticket = its.ticket_word();
@@ -332,7 +332,7 @@ class worker final : public clock_listener {
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<driver> driver_{driver::nobody};
     base::atomic<std::uint32_t> turning_thread_{~std::uint32_t{0}};  ///< Whose turn it is, or was last.
-    base::atomic<bool> is_called_{false};  ///< Somebody has work for it; see crew::call_helper().
+    base::atomic<bool> is_called_{false};  ///< Somebody has work for it; see crew::call_somebody().
     base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
     base::atomic<std::uint64_t> wakeups_{0};
 };

@@ -64,7 +64,7 @@ void worker::accept(unit_index index, timed& its) {
     if ((index & slot_bit) != 0) {
         crew_.wake(index, life_of(value), wake_cause::shutdown);
     } else {
-        crew_.cancel(handle_of(index, life_of(value)));
+        crew_.cancel(name_of(index, life_of(value)));
     }
 }
 

@@ -18,7 +18,7 @@ void worker::push_ready(unit_index index) noexcept {
 
 /// User code is about to run, and who knows how long that takes: what is ready beside it is for others to take.
 void worker::offer_work() noexcept {
-    if (!is_alone_ && !ring_.is_empty()) crew_.call_helper();
+    if (!is_alone_ && !ring_.is_empty()) crew_.call_somebody();
 }
 
 /// A task of ours was woken. Its timer ends with that, while the ticket is still known to be here: whoever resumes the
@@ -73,7 +73,7 @@ void worker::end_search() noexcept {
     if (!is_searching_) return;
     is_searching_ = false;
     const bool was_last = crew_.searching_.fetch_sub(1, base::memory_order_seq_cst) == 1;
-    if (was_last && crew_.has_ready_work()) crew_.call_helper();
+    if (was_last && crew_.has_ready_work()) crew_.call_somebody();
 }
 
 }  // namespace chime::inline v0::detail

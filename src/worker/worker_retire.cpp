@@ -47,7 +47,7 @@ void worker::retire() noexcept {
         is_searching_ = true;  // We were called to help; somebody else has to.
         end_search();
     }
-    crew_.call_helper();
+    crew_.call_somebody();
 }
 
 /// Units that are linked already, first first. Timers among them that were not accepted yet are numbered here, behind those

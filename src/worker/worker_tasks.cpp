@@ -104,7 +104,7 @@ wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* p
 
 timer_handle worker::limit_suspension(const wake_key& key, wait_limit limit) {
     limit_wait(key.slot, limit);
-    return handle_of(key.slot, key.epoch);
+    return name_of(key.slot, key.epoch);
 }
 
 bool worker::commit_suspension(const wake_key& key) noexcept {
