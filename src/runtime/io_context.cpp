@@ -205,11 +205,11 @@ bool io_context::is_running() const noexcept {
 }
 
 io_context::work_guard::work_guard(io_context& guarded) noexcept : guarded_(&guarded) {
-    guarded_->home_->add_work();
+    guarded_->home_->add_guard();
 }
 
 void io_context::work_guard::reset() noexcept {
-    if (guarded_ != nullptr) std::exchange(guarded_, nullptr)->home_->drop_work();
+    if (guarded_ != nullptr) std::exchange(guarded_, nullptr)->home_->drop_guard();
 }
 
 scheduler& io_context::get_scheduler() noexcept {

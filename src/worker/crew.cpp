@@ -232,6 +232,16 @@ void crew::drop_work() noexcept {
     if (left + only.parked_work_.load(base::memory_order_relaxed) == 0) only.wake_up();
 }
 
+void crew::add_guard() noexcept {
+    guards_.fetch_add(1, base::memory_order_relaxed);  // It is only printed.
+    add_work();
+}
+
+void crew::drop_guard() noexcept {
+    guards_.fetch_sub(1, base::memory_order_relaxed);
+    drop_work();
+}
+
 void crew::add_outside_work() noexcept {
     first().outside_work_.fetch_add(1, base::memory_order_seq_cst);
     add_work();

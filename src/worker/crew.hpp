@@ -104,6 +104,8 @@ class crew {
 
     void add_work() noexcept;
     void drop_work() noexcept;
+    void add_guard() noexcept;
+    void drop_guard() noexcept;
     /// Work that does not follow the clock: while there is some, virtual time does not jump.
     void add_outside_work() noexcept;
     void drop_outside_work() noexcept;
@@ -212,6 +214,7 @@ class crew {
     injection injection_;  ///< Ready tasks of nobody.
     inbox merged_;         ///< Timers and sleeping tasks of nobody.
 
+    base::atomic<std::uint32_t> guards_{0};    ///< Those who keep a loop from being out of work.
     base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are sending a task here this moment.
     base::futex_word ended_runs_{0};           ///< Changes when a run ends that somebody waits for.
     base::mutex waiters_mutex_;

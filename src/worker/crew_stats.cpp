@@ -176,6 +176,12 @@ void crew::dump_pending(std::ostream& out) const {
     const ordinal at = to_ordinal(now());
     out << "chime context " << identity_ << ": " << sums.pending << " timers pending, " << sums.tasks
         << " tasks alive\n";
+    if (const std::uint32_t guards = guards_.load(base::memory_order_relaxed)) {
+        out << "  " << guards << (guards == 1 ? " work guard\n" : " work guards\n");
+    }
+    if (const std::uint32_t jobs = first().outside_work_.load(base::memory_order_relaxed)) {
+        out << "  " << jobs << (jobs == 1 ? " job in the pool\n" : " jobs in the pool\n");
+    }
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         const callback& its = callbacks_.at(callback_pool::index_of(position));
         const state_word value = its.state.load(base::memory_order_acquire);

@@ -221,8 +221,10 @@ void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
     if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
 }
 
-/// Takes what other threads want into the wheel and the queue, in the order in which they asked.
+/// Takes what other threads want into the wheel and the queue, in the order in which they asked. Without a budget: all
+/// that is there when it begins; otherwise somebody who keeps sending would keep us here for ever.
 void worker::obey(std::size_t budget) {
+    bool may_take = true;
     while (budget != 0) {
         if (ordered_ != no_unit && !is_ordering_) {
             const unit_index index = ordered_;
@@ -238,11 +240,13 @@ void worker::obey(std::size_t budget) {
             ordered_ = index;
             is_ordering_ = taken_ != no_unit;
         } else {
+            if (!may_take) return;
+            may_take = budget != unlimited_work;
             taken_ = take_commands();
             if (taken_ == no_unit) return;
             is_ordering_ = true;
         }
-        --budget;
+        if (budget != unlimited_work) --budget;
     }
 }
 

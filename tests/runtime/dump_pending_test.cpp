@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <atomic>
 #include <sstream>
+#include <thread>
 #include <string>
 
 namespace chime::test {
@@ -45,6 +47,27 @@ TEST(dump_pending, has_little_to_say_of_an_idle_context) {
     context->dump_pending(out);
     EXPECT_NE(out.str().find("0 timers pending, 0 tasks alive"), std::string::npos) << out.str();
     EXPECT_EQ(out.str().find("timer 0"), std::string::npos) << out.str();
+    check_ledger_at_rest(*context);
+}
+
+TEST(dump_pending, names_guards_and_jobs_that_keep_it_running) {
+    testing::virtual_context context;
+    std::atomic<bool> may_end{false};
+    {
+        const auto guard = context->make_work_guard();
+        auto job = context->cpu_pool().submit([&] {
+            while (!may_end.load()) std::this_thread::yield();
+        });
+        std::ostringstream out;
+        context->dump_pending(out);
+        EXPECT_NE(out.str().find("1 work guard"), std::string::npos) << out.str();
+        EXPECT_NE(out.str().find("1 job in the pool"), std::string::npos) << out.str();
+        may_end.store(true);
+    }
+    context.run();
+    std::ostringstream after;
+    context->dump_pending(after);
+    EXPECT_EQ(after.str().find("guard"), std::string::npos) << after.str();
     check_ledger_at_rest(*context);
 }
 

@@ -212,6 +212,26 @@ TEST(io_context, poll_runs_what_is_there_and_not_what_comes_of_it) {
     check_ledger_at_rest(*context);
 }
 
+TEST(io_context, poll_ends_although_another_thread_keeps_posting) {
+    io_context context;
+    std::atomic<bool> is_over{false};
+    std::atomic<std::uint64_t> posted{0};
+    std::uint64_t ran = 0;
+    std::thread poster([&] {
+        while (!is_over.load()) {
+            context.post([&] { ++ran; });
+            posted.fetch_add(1);
+            if (posted.load() % 64 == 0) std::this_thread::yield();
+        }
+    });
+    for (int round = 0; round < 100; ++round) context.poll();
+    is_over.store(true);
+    poster.join();
+    while (context.poll() != 0) {}
+    EXPECT_EQ(ran, posted.load());
+    check_ledger_at_rest(context);
+}
+
 TEST(io_context, poll_runs_all_that_is_due_whatever_the_budgets) {
     testing::virtual_context context({.timer_budget = 1, .task_budget = 1});
     for (int count = 0; count < 1000; ++count) {
