@@ -63,7 +63,7 @@ void print(const char* when, const chime::runtime_stats& now) {
 void change_shift() {
     outcome seen;
     chime::runtime rt({.workers = 2});
-    rt.block_on(arm_all(rt, seen));
+    rt.block_on(arm_all(rt, seen));  // On the workers, while this thread waits.
 
     const chime::worker_id third = rt.add_worker();
     const chime::worker_id fourth = rt.add_worker();
