@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -82,11 +83,10 @@ chime::task<> serve(chime::runtime& rt, books& all_books, tally& counts, int req
     if (visits == 30) throw std::runtime_error("customer " + std::to_string(request % 3) + " comes too often");
 }
 
-chime::task<> serve_all(chime::runtime& rt, books& all_books, tally& counts, int requests) {
-    std::vector<chime::join_handle<void>> served;
-    for (int request = 0; request < requests; ++request) {
-        served.push_back(rt.spawn(serve(rt, all_books, counts, request)));
-    }
+chime::task<> serve_all(chime::runtime& rt, books& all_books, tally& counts, std::size_t requests) {
+    std::vector<chime::join_handle<void>> served(requests);
+    int request = 0;
+    for (auto& each : served) each = rt.spawn(serve(rt, all_books, counts, request++));
     for (auto& each : served) {
         try {
             co_await each;  // Gives its result, or throws what it has thrown, on whatever worker this task is by now.
