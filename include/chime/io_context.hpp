@@ -58,6 +58,7 @@ class scheduler {
 
  private:
     friend class io_context;
+    friend class runtime;
     explicit scheduler(detail::crew* home) noexcept : home_(home) {}
 
     detail::crew* home_;

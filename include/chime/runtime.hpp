@@ -40,7 +40,8 @@ struct stuck_worker {
 /// What one worker has done so far.
 struct worker_stats {
     worker_id worker = 0;
-    timer_stats timers;  ///< What this worker has armed, fired, run; what other threads did is only in the sums.
+    /// What this worker has armed, fired, run. What is pending, alive or waiting is known for all of them together only.
+    timer_stats timers;
 };
 
 /// What a runtime has done so far. Read it from any thread at any time; exact when nothing is going on.
@@ -93,7 +94,7 @@ struct runtime_config {
 /// Many loops, each driven by a thread of its own: timers, sleeping tasks, and work that moves to whoever is free.
 ///
 ///     chime::runtime rt;
-///     rt.spawn(serve());
+///     chime::spawn_detached(rt, serve());
 ///     rt.timers().after(1s, [] { std::puts("a second later, on one of the workers"); });
 ///     rt.block_on(wait_for_signal());
 ///
@@ -133,6 +134,9 @@ class runtime {
 
     [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }
 
+    /// `co_await rt.get_scheduler().schedule()` in a task of an io_context goes on here, on one of the workers.
+    [[nodiscard]] CHIME_API scheduler& get_scheduler() noexcept;
+
     /// One worker more. Any thread, also a worker. Throws std::system_error: errc::too_many_workers, errc::stopped, or what
     /// the system says; std::bad_alloc.
     CHIME_API worker_id add_worker();
@@ -144,15 +148,15 @@ class runtime {
     /// from that worker itself, errc::stopped.
     CHIME_API void retire_worker(worker_id which);
 
-    /// The worker that this thread is, if it is one of this runtime's.
+    /// Is this thread one of its workers, in a callback or a task?
     [[nodiscard]] CHIME_API bool is_on_a_worker() const noexcept;
 
     [[nodiscard]] CHIME_API runtime_stats stats() const;
 
     /// Refuses what is new, resumes every sleeper once with `cancelled` and cancels every timer, lets run what is ready until
     /// nothing is, and ends the threads. A task that sleeps again is destroyed where it stands; one that waits for something
-    /// else is destroyed with the runtime. Waits for user code that runs. Any thread but a worker: errc::on_a_worker. The
-    /// second time it does nothing.
+    /// else is destroyed with the runtime. Waits for user code that runs. Any thread but a worker or
+    /// the metronome: errc::on_a_worker. The second time it does nothing.
     CHIME_API void shutdown();
 
     /// What is pending: timers and tasks, with deadlines. Any thread.

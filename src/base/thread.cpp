@@ -6,8 +6,13 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 namespace chime::inline v0::base {
+
+int process_number() noexcept {
+    return ::getpid();
+}
 
 unsigned usable_processors() noexcept {
     cpu_set_t allowed;

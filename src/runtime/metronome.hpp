@@ -47,6 +47,7 @@ class metronome {
         if (is_silent_.load(base::memory_order_seq_cst)) wake();
     }
 
+    [[nodiscard]] bool is_this_thread() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
     [[nodiscard]] std::uint64_t beats() const noexcept { return beats_.load(base::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t stuck_reports() const noexcept { return reports_.load(base::memory_order_relaxed); }
 

@@ -11,8 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include <unistd.h>
-
 namespace chime::inline v0 {
 
 namespace {
@@ -20,7 +18,7 @@ namespace {
 constexpr unsigned most_workers = 512;
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-detail::worker_settings settings_of(const runtime_config& config) {
+detail::worker_settings settings_of(const runtime_config& config, bool is_simulated) {
     if (const std::string problem = config.validate(); !problem.empty()) {
         throw std::system_error(make_error_code(errc::bad_configuration), "chime::runtime: " + problem);
     }
@@ -37,6 +35,7 @@ detail::worker_settings settings_of(const runtime_config& config) {
     settings.resumes_inline = config.inline_resumption;
     settings.times_callbacks = config.time_callbacks;
     settings.records_locations = config.record_locations;
+    settings.is_simulated = is_simulated;
     settings.shows_progress = config.metronome;
     settings.huge_pages = config.huge_pages ? base::huge_pages::when_large : base::huge_pages::no;
     settings.clock = config.clock;
@@ -87,8 +86,9 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
     : simulated_by(driver),
       config(wanted),
       timers(&crew),
-      crew(settings_of(config), detail::crew::most_seats),
-      home_process(::getpid()) {
+      scheduler(&crew),
+      crew(settings_of(config, driver != nullptr), detail::crew::most_seats),
+      home_process(base::process_number()) {
     if (config.metronome) {
         metronome = std::make_unique<detail::metronome>(
             crew, detail::metronome::settings{
@@ -216,6 +216,7 @@ runtime_stats runtime::state::stats() const {
         its.worker = each.id;
         each.worker->add_stats(its.timers);
         its.timers -= each.before;
+        its.timers.pending = its.timers.tasks = its.timers.waiting = 0;  // Shares of a sum, which mean nothing alone.
     }
     result.workers_added = next_id;
     result.workers_retired = retired;
@@ -247,7 +248,7 @@ runtime::runtime(const runtime_config& config, simulator* driver)
 }
 
 runtime::~runtime() {
-    if (state_->home_process != ::getpid()) {
+    if (state_->home_process != base::process_number()) {
         // A forked child: the threads are in the parent, and whatever they were doing stays undone. All of it is left alone.
         static_cast<void>(state_.release());
         return;
@@ -261,9 +262,9 @@ bool runtime::is_on_a_worker() const noexcept {
 }
 
 void runtime::refuse_on_a_worker(const char* call) const {
-    if (!is_on_a_worker()) return;
+    if (!is_on_a_worker() && !(state_->metronome && state_->metronome->is_this_thread())) return;
     throw std::system_error(make_error_code(errc::on_a_worker),
-                            std::string(call) + ": this is one of its own workers, which would wait for itself");
+                            std::string(call) + ": this is one of its own threads, which would wait for itself");
 }
 
 void runtime::wait_for(detail::task_control& awaited) {
@@ -334,6 +335,10 @@ runtime::state::members_iterator runtime::state::begin_retirement(worker_id whic
 void runtime::state::tell_to_leave(member& told) noexcept {
     told.is_leaving.store(true, base::memory_order_seq_cst);  // Before the look at whether it sleeps.
     told.worker->wake_up();
+}
+
+scheduler& runtime::get_scheduler() noexcept {
+    return state_->scheduler;
 }
 
 runtime_stats runtime::stats() const {

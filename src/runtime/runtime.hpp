@@ -56,6 +56,7 @@ struct runtime::state {
     simulator* const simulated_by;  ///< Null: every worker has a thread.
     const runtime_config config;
     chime::timers timers;
+    chime::scheduler scheduler;
     detail::crew crew;
     const int home_process;  ///< In a forked child there are no workers.
 

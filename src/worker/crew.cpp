@@ -122,7 +122,7 @@ bool crew::is_seat_clean(std::uint32_t seat) const noexcept {
 worker& crew::choose_worker() const noexcept {
     if (is_alone_) return first();
     const std::uint32_t count = seat_count();
-    const std::uint32_t start = base::thread_number() % count;
+    const std::uint32_t start = settings_.is_simulated ? 0 : base::thread_number() % count;
     for (std::uint32_t step = 0; step < count; ++step) {
         worker& candidate = at((start + step) % count);
         if (!candidate.inbox_.is_closed()) return candidate;

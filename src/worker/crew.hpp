@@ -18,7 +18,6 @@
 #include <chime/time.hpp>
 #include <chime/timer_handle.hpp>
 
-#include <atomic>
 #include <coroutine>
 #include <cstdint>
 #include <iosfwd>

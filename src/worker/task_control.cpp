@@ -68,6 +68,10 @@ void task_control::end() noexcept {
 void task_control::wait() {
     {
         const base::lock_guard lock(its().mutex);
+        if (its().home != nullptr && its().home->settings().is_simulated) {
+            refuse(errc::on_a_worker,
+                   "chime: in a simulation nobody else runs the task; use block_on(), or let time go on");
+        }
         if (its().home != nullptr && its().home->here() != nullptr) {
             refuse(errc::on_a_worker,
                    "chime: this thread runs the task itself, or could have to; co_await the handle instead");

@@ -127,7 +127,6 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     if (was_parked && answer.ran == 0 && counters_.commands.get() == obeyed_before) counters_.idle_wakeups.add();
     publish_wheel_counters();
     answer.wake_at = next_deadline();
-    first_deadline_.store(answer.wake_at, base::memory_order_relaxed);  // It is only reported.
     answer.is_busy = answer.is_busy || ready_count() != 0 || ordered_ != no_unit || taken_ != no_unit ||
                      !inbox_.is_empty() || answer.wake_at <= now_ || (crew_.is_stopped() && !is_swept_) ||
                      (!is_alone_ && crew_.has_ready_work());

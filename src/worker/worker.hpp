@@ -41,6 +41,7 @@ struct worker_settings {
     bool resumes_inline = true;
     bool times_callbacks = false;
     bool records_locations = false;
+    bool is_simulated = false;    ///< One thread drives all workers, and nothing may depend on which it is.
     bool shows_progress = false;  ///< Tell when a piece of user code has begun, for whoever looks for stuck workers.
     base::huge_pages huge_pages = base::huge_pages::no;
     clock_source* clock = nullptr;
@@ -144,7 +145,7 @@ class worker final : public clock_listener {
     void add_stats(timer_stats& sums) const noexcept;
     /// Counts up when a piece of user code begins, and when it ends: odd while one runs. See shows_progress.
     [[nodiscard]] std::uint64_t progress() const noexcept { return progress_.get(); }
-    /// The first deadline, as of the beginning of the turn that is going on.
+    /// The first deadline, as of the beginning of the piece of user code that runs. See shows_progress.
     [[nodiscard]] ordinal first_deadline() const noexcept { return first_deadline_.load(base::memory_order_relaxed); }
 
     /// The worker whose turn runs on this thread.

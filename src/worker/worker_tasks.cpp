@@ -203,7 +203,8 @@ void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noex
 }
 
 bool worker::current_is_doomed() const noexcept {
-    return current_slot_ != no_unit && (current_slot().state.load(base::memory_order_relaxed) & doomed_flag) != 0;
+    return current_slot_ != no_unit &&
+           (crew_.is_stopped() || (current_slot().state.load(base::memory_order_relaxed) & doomed_flag) != 0);
 }
 
 // --- Going on: the owner.

@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <atomic>
+#include <chrono>
 #include <sstream>
-#include <thread>
 #include <string>
+#include <thread>
 
 namespace chime::test {
 namespace {
