@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "support/child_process.hpp"
 #include "support/plan.hpp"
 #include "support/sequence.hpp"
 
@@ -34,7 +35,8 @@ concept remote_contender = std::constructible_from<C, std::size_t> &&
 /// cancelled on the worker's thread.
 ///
 /// N timers are armed by the loop. Then another thread cancels all of them, in random order; the loop has nothing else to
-/// do. One operation is one cancel, in wall time, with what the loop has to do afterwards. Arming is not measured.
+/// do. One operation is one cancel, in wall time, with what the loop has to do afterwards. Arming is not measured. Beside
+/// it stand the processor time of both threads and how many processors that means.
 struct remote_cancel {
     static constexpr std::string_view name = "remote_cancel";
     static constexpr std::string_view one_operation =
@@ -56,20 +58,30 @@ struct remote_cancel {
 
         Contender contender(plan.timers);
         std::chrono::nanoseconds elapsed{0};
+        std::int64_t spent_ns = 0;
         // The first round lets every contender get its memory.
         for (std::uint64_t round = 0; round <= plan.operations / plan.timers; ++round) {
             if (interrupted.load(std::memory_order_relaxed)) return {0, interrupted_error};
             contender.arm_all(armed);
+            const std::int64_t spent_before_ns = process_time_ns();
             const auto start = std::chrono::steady_clock::now();
             for (const slot_index slot : order) contender.cancel(slot);
             const std::uint64_t cancelled = contender.settle();
             const auto stop = std::chrono::steady_clock::now();
-            if (round != 0) elapsed += stop - start;
+            if (round != 0) {
+                elapsed += stop - start;
+                spent_ns += process_time_ns() - spent_before_ns;
+            }
             if (cancelled != plan.timers) {
                 return {0, "armed " + std::to_string(plan.timers) + ", cancelled " + std::to_string(cancelled)};
             }
         }
-        return {elapsed.count(), contender.complaint()};
+        const auto spent = static_cast<double>(spent_ns);
+        return {elapsed.count(),
+                contender.complaint(),
+                0,
+                {{"processor_ns", spent / static_cast<double>(plan.operations)},
+                 {"processors", spent / static_cast<double>(elapsed.count())}}};
     }
 
  private:

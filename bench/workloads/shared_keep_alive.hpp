@@ -19,7 +19,7 @@ struct shared_keep_alive {
     static constexpr std::string_view one_operation =
         "postpone a random timer to 1 s to 60 s from now, T threads with N timers between them on one service";
 
-    static std::uint64_t operations(std::size_t) { return 2'000'000; }
+    static std::uint64_t operations(std::size_t) { return 1'000'000; }
 
     template <class Contender>
     static outcome run(const plan& plan) {
