@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "support/child_process.hpp"
+#include "support/forked_run.hpp"
 #include "support/plan.hpp"
 #include "support/shared_contender.hpp"
 #include "support/steady_load.hpp"
@@ -75,7 +75,7 @@ class shared_load {
                 mine.now = phase::steady;
                 // Release, and acquire for the last: it starts the clock when all have come so far.
                 if (lanes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-                    spent_until_start_ns_ = process_time_ns();
+                    spent_until_start_ns_ = all_threads_time_ns();
                     started_ = clock::now();
                     is_measured_.store(true, std::memory_order_release);
                 }
@@ -122,7 +122,7 @@ class shared_load {
         const std::uint64_t done = steps_done_.fetch_add(1, std::memory_order_relaxed) + 1;
         if (done == steps_wanted_) {
             stopped_ = clock::now();
-            spent_until_stop_ns_ = process_time_ns();
+            spent_until_stop_ns_ = all_threads_time_ns();
         }
         return done >= steps_wanted_;
     }

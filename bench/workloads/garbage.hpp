@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "support/child_process.hpp"
+#include "support/forked_run.hpp"
 #include "support/plan.hpp"
 #include "support/shared_contender.hpp"
 
@@ -34,7 +34,7 @@ struct garbage {
 
     template <shared_contender Contender>
     static outcome run(const plan& plan) {
-        return in_child_process([&] { return measured<Contender>(plan); });
+        return run_forked([&] { return measured<Contender>(plan); });
     }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "support/child_process.hpp"
+#include "support/forked_run.hpp"
 #include "support/plan.hpp"
 #include "support/sequence.hpp"
 
@@ -63,14 +63,14 @@ struct remote_cancel {
         for (std::uint64_t round = 0; round <= plan.operations / plan.timers; ++round) {
             if (interrupted.load(std::memory_order_relaxed)) return {0, interrupted_error};
             contender.arm_all(armed);
-            const std::int64_t spent_before_ns = process_time_ns();
+            const std::int64_t spent_before_ns = all_threads_time_ns();
             const auto start = std::chrono::steady_clock::now();
             for (const slot_index slot : order) contender.cancel(slot);
             const std::uint64_t cancelled = contender.settle();
             const auto stop = std::chrono::steady_clock::now();
             if (round != 0) {
                 elapsed += stop - start;
-                spent_ns += process_time_ns() - spent_before_ns;
+                spent_ns += all_threads_time_ns() - spent_before_ns;
             }
             if (cancelled != plan.timers) {
                 return {0, "armed " + std::to_string(plan.timers) + ", cancelled " + std::to_string(cancelled)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "support/child_process.hpp"
+#include "support/forked_run.hpp"
 #include "support/plan.hpp"
 #include "support/sequence.hpp"
 
@@ -48,12 +48,12 @@ struct slack {
             context.timers().at(deadline,
                                 [&late_ns, deadline] { late_ns.push_back((clock::now() - deadline).count()); });
         }
-        const std::int64_t before_ns = process_time_ns();
+        const std::int64_t before_ns = all_threads_time_ns();
         while (late_ns.size() < plan.timers) {
             if (interrupted.load(std::memory_order_relaxed)) return {0, interrupted_error};
             context.run_for(std::chrono::milliseconds{500});
         }
-        const std::int64_t after_ns = process_time_ns();
+        const std::int64_t after_ns = all_threads_time_ns();
         const chime::timer_stats stats = context.timers().stats();
 
         std::sort(late_ns.begin(), late_ns.end());

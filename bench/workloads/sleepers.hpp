@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "support/child_process.hpp"
+#include "support/forked_run.hpp"
 #include "support/plan.hpp"
 #include "support/sleepers_plan.hpp"
 
@@ -34,7 +34,7 @@ struct sleepers {
 
     template <sleeping_contender Contender>
     static outcome run(const plan& plan) {
-        return in_child_process([&] { return measured<Contender>(plan); });
+        return run_forked([&] { return measured<Contender>(plan); });
     }
 
  private:
@@ -55,7 +55,7 @@ struct sleepers {
         result.early = all.early;
         const auto count = static_cast<double>(plan.timers);
         result.figures = {{"beyond_s", static_cast<double>(result.elapsed_ns) * 1e-9},
-                          {"processor_s", static_cast<double>(process_time_ns()) * 1e-9},
+                          {"processor_s", static_cast<double>(all_threads_time_ns()) * 1e-9},
                           {"peak_bytes", static_cast<double>(peak_resident_bytes() - before_bytes) / count}};
         if (all.woken.sum() != plan.timers) {
             result.error =

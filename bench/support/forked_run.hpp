@@ -10,7 +10,7 @@ namespace chime_bench {
 
 /// Runs a measurement in a process of its own, so that its memory and processor time are nobody else's. A measurement that
 /// crashes or writes nothing gives an outcome with an error. Must be called while this process has one thread.
-[[nodiscard]] outcome in_child_process(const std::function<outcome()>& measure);
+[[nodiscard]] outcome run_forked(const std::function<outcome()>& measure);
 
 /// What this process has in memory now, and the most it ever had.
 [[nodiscard]] std::uint64_t resident_bytes();
@@ -20,6 +20,6 @@ namespace chime_bench {
 void forget_peak();
 
 /// User and system time of all threads of this process.
-[[nodiscard]] std::int64_t process_time_ns();
+[[nodiscard]] std::int64_t all_threads_time_ns();
 
 }  // namespace chime_bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/child_process.hpp"
+#include "support/forked_run.hpp"
 
 #include <array>
 #include <cerrno>
@@ -70,7 +70,7 @@ std::uint64_t status_kilobytes(std::string_view key) {
 
 }  // namespace
 
-outcome in_child_process(const std::function<outcome()>& measure) {
+outcome run_forked(const std::function<outcome()>& measure) {
     std::array<int, 2> pipe_ends{};
     if (pipe(pipe_ends.data()) != 0) return {0, std::string("no pipe to a child: ") + std::strerror(errno)};
     std::fflush(nullptr);
@@ -110,7 +110,7 @@ void forget_peak() {
     std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-std::int64_t process_time_ns() {
+std::int64_t all_threads_time_ns() {
     timespec time{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return time.tv_sec * 1'000'000'000 + time.tv_nsec;
