@@ -3,6 +3,7 @@
 
 #include "support/forked_run.hpp"
 #include "support/plan.hpp"
+#include "support/sequence.hpp"
 #include "support/shared_contender.hpp"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ namespace chime_bench {
 struct garbage {
     static constexpr std::string_view name = "garbage";
     static constexpr std::string_view one_operation =
-        "arm a one-hour timer and cancel it soon; N in each of T threads stay longer";
+        "arm a timer of an hour and cancel it soon; N in each of T threads stay longer";
 
     static std::uint64_t operations(std::size_t) { return 1'000'000; }  // Nominal: the time is what is fixed.
 
@@ -41,13 +42,17 @@ struct garbage {
     using clock = std::chrono::steady_clock;
     static constexpr std::chrono::seconds duration{4};
     static constexpr std::chrono::milliseconds between_looks{50};
-    static constexpr std::chrono::hours timeout{1};
+    // At random, so that not every timer fits the place that its predecessor has left.
+    static constexpr delay_range timeouts{std::chrono::minutes{60}, std::chrono::minutes{61}};
     static constexpr std::size_t short_lived = 1024;
     static constexpr std::uint64_t one_stays_of = 1000;
     static constexpr std::uint64_t operations_per_step = 64;
     static constexpr std::uint64_t growth_allowed_bytes = 2 << 20;
 
     struct alignas(64) lane_state {
+        explicit lane_state(std::uint64_t seed) : draws(seed) {}
+
+        sequence draws;
         std::uint64_t armed = 0;
         std::uint64_t cancelled = 0;
         bool is_emptying = false;
@@ -93,7 +98,7 @@ struct garbage {
             std::uint64_t slot = mine.armed % short_lived;
             if (mine.armed % one_stays_of == 0) slot = short_lived + mine.armed / one_stays_of % long_lived;
             if (timers.cancel(static_cast<slot_index>(slot))) ++mine.cancelled;
-            timers.arm(static_cast<slot_index>(slot), timeout);
+            timers.arm(static_cast<slot_index>(slot), timeouts.at(mine.draws.next().delay_fraction));
             ++mine.armed;
         }
         return true;
@@ -111,7 +116,8 @@ struct garbage {
     static outcome measured(const plan& plan) {
         const std::uint64_t before_bytes = resident_bytes();
         Contender contender(plan.threads, short_lived + plan.timers);
-        std::vector<lane_state> lanes(plan.threads);
+        std::vector<lane_state> lanes;
+        for (unsigned which = 0; which < plan.threads; ++which) lanes.emplace_back(plan.seed + which);
         memory_watch memory;
         outcome result;
         std::vector<std::uint64_t> seen;
