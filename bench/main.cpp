@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,13 @@
 namespace chime_bench {
 namespace {
 
+template <class Facts>
+std::vector<std::string> names_of(const std::vector<Facts>& facts) {
+    std::vector<std::string> names;
+    for (const Facts& it : facts) names.push_back(it.name);
+    return names;
+}
+
 /// Takes the runs from Google Benchmark and makes rows of them; failures go to standard error at the end.
 class row_collector : public benchmark::BenchmarkReporter {
  public:
@@ -30,6 +38,7 @@ class row_collector : public benchmark::BenchmarkReporter {
 
     void ReportRuns(const std::vector<Run>& runs) override {
         row result;
+        std::map<std::string, std::vector<double>> figures;  // By number and name.
         for (const Run& run : runs) {
             if (run.run_type != Run::RT_Iteration) continue;  // Its own averages; the median is ours.
             if (run.error_occurred) {
@@ -41,8 +50,15 @@ class row_collector : public benchmark::BenchmarkReporter {
             name(result, run.run_name.function_name);
             result.nanoseconds.push_back(run.real_accumulated_time * 1e9 / static_cast<double>(run.iterations));
             result.early = std::max(result.early, run.counters.at("early").value);
+            for (const auto& [key, counter] : run.counters) {
+                if (key.starts_with("figure")) figures[key].push_back(counter.value);
+            }
         }
         if (result.nanoseconds.empty()) return;
+        for (auto& [key, values] : figures) {
+            std::sort(values.begin(), values.end());
+            result.figures.push_back({key.substr(key.find(' ') + 1), values[values.size() / 2]});
+        }
         std::sort(result.nanoseconds.begin(), result.nanoseconds.end());
         rows_.push_back(std::move(result));
     }
@@ -52,39 +68,32 @@ class row_collector : public benchmark::BenchmarkReporter {
     /// The rows, in the order of the lists of the report, which the random order of the runs has mixed up.
     [[nodiscard]] std::vector<row> rows_for(const report& report) const {
         std::vector<row> sorted = rows_;
+        std::vector<std::string> order = names_of(report.contenders);
+        for (const std::string& variant : all_variants()) order.push_back(variant);
+        const std::vector<std::string> workloads = names_of(report.workloads);
         const auto rank = [&](const row& it) {
-            const auto by_name = [](const std::string& wanted) {
-                return [&wanted](const auto& facts) { return facts.name == wanted; };
-            };
-            const auto workload = std::find_if(report.workloads.begin(), report.workloads.end(), by_name(it.workload));
-            const auto contender =
-                std::find_if(report.contenders.begin(), report.contenders.end(), by_name(it.contender));
-            return std::tuple(workload - report.workloads.begin(), it.n, contender - report.contenders.begin());
+            return std::tuple(std::find(workloads.begin(), workloads.end(), it.workload), it.n, it.threads,
+                              std::find(order.begin(), order.end(), it.contender));
         };
         std::sort(sorted.begin(), sorted.end(), [&](const row& a, const row& b) { return rank(a) < rank(b); });
         return sorted;
     }
 
  private:
-    /// "workload/contender/n", as registered.
+    /// "workload/contender/n/threads", as registered.
     static void name(row& result, const std::string& function) {
         const auto first = function.find('/');
         const auto second = function.find('/', first + 1);
         result.workload = function.substr(0, first);
         result.contender = function.substr(first + 1, second - first - 1);
-        result.n = std::stoull(function.substr(second + 1));
+        const auto third = function.find('/', second + 1);
+        result.n = std::stoull(function.substr(second + 1, third - second - 1));
+        result.threads = static_cast<unsigned>(std::stoul(function.substr(third + 1)));
     }
 
     std::vector<row> rows_;
     std::vector<std::string> failures_;
 };
-
-template <class Facts>
-std::vector<std::string> names_of(const std::vector<Facts>& facts) {
-    std::vector<std::string> names;
-    for (const Facts& it : facts) names.push_back(it.name);
-    return names;
-}
 
 /// Those of `facts` that are chosen; nothing chosen means all.
 template <class Facts>
@@ -163,6 +172,14 @@ int run(const options& options) {
     std::printf("Median ns per operation, and how many times faster than %s. %s, %s.\n\n", reference_contender,
                 report.machine.c_str(), report.compiler.c_str());
     std::fputs(as_table(report, terminal_width()).c_str(), stdout);
+    if (const std::string rates = as_rates(report); !rates.empty()) {
+        std::printf(
+            "Millions of operations a second, all threads together, and how many times what one thread does.\n\n%s",
+            rates.c_str());
+    }
+    if (const std::string figures = as_figures(report); !figures.empty()) {
+        std::printf("Beside the time, medians.\n\n%s", figures.c_str());
+    }
     print_early_firings(report);
     for (const std::string& failure : collector.failures()) {
         std::fprintf(stderr, "chime_bench: wrong answer: %s\n", failure.c_str());

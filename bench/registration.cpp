@@ -4,7 +4,10 @@
 #include "registration.hpp"
 
 #include "contenders/boost_asio.hpp"
+#include "contenders/boost_asio_shared.hpp"
+#include "contenders/chime_io_context.hpp"
 #include "contenders/chime_loop.hpp"
+#include "contenders/chime_runtime.hpp"
 #include "contenders/chime_timers.hpp"
 #include "contenders/chime_wheel.hpp"
 #include "contenders/layout.hpp"
@@ -12,12 +15,20 @@
 #include "contenders/libevent.hpp"
 #include "contenders/libuv.hpp"
 #include "contenders/raw_sleeper.hpp"
+#include "contenders/shared_queue.hpp"
 #include "contenders/std_multimap.hpp"
 #include "contenders/std_priority_queue.hpp"
+#include "workloads/expiry.hpp"
 #include "workloads/fire.hpp"
+#include "workloads/garbage.hpp"
 #include "workloads/keep_alive.hpp"
 #include "workloads/keep_alive_fixed.hpp"
 #include "workloads/lateness.hpp"
+#include "workloads/remote_cancel.hpp"
+#include "workloads/shared_churn.hpp"
+#include "workloads/shared_keep_alive.hpp"
+#include "workloads/slack.hpp"
+#include "workloads/sleepers.hpp"
 #include "workloads/timeout_churn.hpp"
 
 #include <benchmark/benchmark.h>
@@ -49,24 +60,36 @@ using workloads = type_list<timeout_churn, fire, keep_alive, keep_alive_fixed>;
 // What is measured in real time, with those who can wait.
 using waiting_contenders = type_list<boost_asio, libuv, libevent, libev, chime_loop, raw_sleeper>;
 using waiting_workloads = type_list<lateness>;
+// What several threads do at once.
+using shared_contenders =
+    type_list<boost_asio_shared, shared_queue<std_multimap>, shared_queue<std_priority_queue>, chime_runtime_shared>;
+using remote_contenders =
+    type_list<boost_asio_remote, remote_queue<std_multimap>, chime_io_context_remote, chime_runtime_remote>;
+// What coroutines do.
+using sleeping_contenders = type_list<boost_asio_sleepers, chime_io_context_sleepers, chime_runtime_sleepers>;
+// What is asked of chime alone, with different settings.
+using studies = type_list<slack, expiry>;
 
 /// Of the workloads in real time; the machine shall sleep in between.
 constexpr std::uint64_t timers_a_second = 1'000;
+
+/// Of each thread, where several use one service.
+constexpr std::uint64_t timers_of_a_thread = 10'000;
 
 bool is_chosen(const std::vector<std::string>& chosen, std::string_view name) {
     return chosen.empty() || std::find(chosen.begin(), chosen.end(), name) != chosen.end();
 }
 
-template <class Workload, class Contender>
-void measure(benchmark::State& state, const std::string& name, std::uint64_t timers, std::uint64_t seed,
-             const run_observer& observer) {
+/// Runs what a benchmark is about, once, and tells Google Benchmark what came of it.
+template <class Run>
+void measure(benchmark::State& state, const std::string& name, plan plan, const run_observer& observer,
+             const Run& run) {
     const auto operations = state.max_iterations;
+    plan.operations = static_cast<std::uint64_t>(operations);
     observer.before(name);
     while (state.KeepRunningBatch(operations)) {
         outcome result{0, interrupted_error};
-        if (!interrupted) {
-            result = Workload::template run<Contender>({timers, static_cast<std::uint64_t>(operations), seed});
-        }
+        if (!interrupted) result = run(plan);
         // What one contender freed shall not lie about for the next one.
         malloc_trim(0);
         if (!result.error.empty()) {
@@ -75,6 +98,10 @@ void measure(benchmark::State& state, const std::string& name, std::uint64_t tim
         }
         state.SetIterationTime(static_cast<double>(result.elapsed_ns) * 1e-9);
         state.counters["early"] = static_cast<double>(result.early) / static_cast<double>(operations);
+        for (std::size_t i = 0; i < result.figures.size(); ++i) {
+            // Counters are sorted by name; the digit keeps the order.
+            state.counters["figure" + std::to_string(i) + ' ' + result.figures[i].name] = result.figures[i].value;
+        }
     }
     observer.after();
 }
@@ -105,67 +132,150 @@ unsigned repetitions_to_run(const options& options, std::uint64_t timers) {
     return options.quick || timers > 1'000'000 ? 3 : 5;
 }
 
+/// Where a workload is about threads: as many as processors, fewer and more.
+std::vector<unsigned> threads_to_run(const options& options) {
+    if (!options.threads.empty()) return options.threads;
+    if (options.quick) return {1, 2};
+    return {1, 2, 4, 8};
+}
+
+template <class Contender>
+void add_facts(std::vector<contender_facts>& facts) {
+    const auto is_same = [](const contender_facts& known) { return known.name == Contender::name; };
+    if (std::any_of(facts.begin(), facts.end(), is_same)) return;
+    facts.push_back({std::string(Contender::name), Contender::version(), std::string(Contender::clock_reads)});
+}
+
+/// Hands runs to Google Benchmark, and counts them.
+class registrar {
+ public:
+    registrar(const options& options, const run_observer& observer) : options_(options), observer_(observer) {}
+
+    /// A workload with a contender, both chosen by name.
+    template <class Workload, class Contender>
+    void add(std::uint64_t timers, unsigned threads = 1) {
+        if (!is_chosen(options_.contenders, Contender::name)) return;
+        add_run<Workload>(Contender::name, timers, threads,
+                          [](const plan& plan) { return Workload::template run<Contender>(plan); });
+    }
+
+    /// A workload that knows its own variants of chime.
+    template <class Study>
+    void add_study(std::uint64_t timers) {
+        if (!options_.contenders.empty()) return;
+        for (const auto& variant : Study::variants()) {
+            add_run<Study>(variant.name, timers, 1, [variant](const plan& plan) { return Study::run(variant, plan); });
+        }
+    }
+
+    [[nodiscard]] std::size_t runs() const { return runs_; }
+
+ private:
+    template <class Workload, class Run>
+    void add_run(std::string_view contender, std::uint64_t timers, unsigned threads, Run run) {
+        if (!is_chosen(options_.workloads, Workload::name)) return;
+        const std::string name = std::string(Workload::name) + '/' + std::string(contender) + '/' +
+                                 std::to_string(timers) + '/' + std::to_string(threads);
+        const unsigned repetitions = repetitions_to_run(options_, timers);
+        const plan plan{.timers = timers, .operations = 0, .seed = options_.seed, .threads = threads};
+        benchmark::RegisterBenchmark(name.c_str(),
+                                     [name, plan, run, &observer = observer_](benchmark::State& state) {
+                                         measure(state, name, plan, observer, run);
+                                     })
+            ->UseManualTime()
+            ->Iterations(static_cast<benchmark::IterationCount>(Workload::operations(timers)))
+            ->Repetitions(static_cast<int>(repetitions));
+        runs_ += repetitions;
+    }
+
+    const options& options_;
+    const run_observer& observer_;
+    std::size_t runs_ = 0;
+};
+
+/// Where there is one size that makes sense, unless the command line knows better.
+std::vector<std::uint64_t> sizes_or(const options& options, std::uint64_t only) {
+    return options.sizes.empty() ? std::vector<std::uint64_t>{only} : options.sizes;
+}
+
+void register_shared(registrar& registrar, const options& options) {
+    shared_contenders::for_each([&]<class Contender>() {
+        for (const unsigned threads : threads_to_run(options)) {
+            for (const std::uint64_t timers : sizes_or(options, timers_of_a_thread)) {
+                registrar.add<shared_churn, Contender>(timers, threads);
+            }
+            for (const std::uint64_t timers : sizes_to_run(options)) {
+                if (options.sizes.empty() && timers > (options.quick ? 100'000U : 1'000'000U)) continue;
+                registrar.add<shared_keep_alive, Contender>(timers, threads);
+            }
+        }
+        for (const std::uint64_t timers : sizes_or(options, timers_of_a_thread))
+            registrar.add<garbage, Contender>(timers, 2);
+    });
+    remote_contenders::for_each([&]<class Contender>() {
+        const auto sizes = options.sizes.empty() ? std::vector<std::uint64_t>{1'000, 100'000} : options.sizes;
+        for (const std::uint64_t timers : sizes) registrar.add<remote_cancel, Contender>(timers);
+    });
+}
+
+void register_sleeping(registrar& registrar, const options& options) {
+    sleeping_contenders::for_each([&]<class Contender>() {
+        for (const std::uint64_t timers : sizes_or(options, options.quick ? 100'000 : 1'000'000)) {
+            registrar.add<sleepers, Contender>(timers);
+        }
+    });
+    for (const std::uint64_t timers : sizes_or(options, 10'000)) registrar.add_study<slack>(timers);
+    for (const std::uint64_t timers : sizes_or(options, 100'000)) registrar.add_study<expiry>(timers);
+}
+
 }  // namespace
 
 std::vector<contender_facts> all_contenders() {
     std::vector<contender_facts> facts;
-    contenders::for_each([&]<class Contender>() {
-        facts.push_back({std::string(Contender::name), Contender::version(), std::string(Contender::clock_reads)});
-    });
-    waiting_contenders::for_each([&]<class Contender>() {
-        const auto is_same = [](const contender_facts& known) { return known.name == Contender::name; };
-        if (std::any_of(facts.begin(), facts.end(), is_same)) return;
-        facts.push_back({std::string(Contender::name), Contender::version(), std::string(Contender::clock_reads)});
-    });
+    const auto add = [&]<class Contender>() { add_facts<Contender>(facts); };
+    contenders::for_each(add);
+    waiting_contenders::for_each(add);
+    shared_contenders::for_each(add);
+    remote_contenders::for_each(add);
+    sleeping_contenders::for_each(add);
     return facts;
 }
 
 std::vector<workload_facts> all_workloads() {
     std::vector<workload_facts> facts;
-    workloads::for_each([&]<class Workload>() {
+    const auto add = [&]<class Workload>() {
         facts.push_back({std::string(Workload::name), std::string(Workload::one_operation)});
-    });
-    waiting_workloads::for_each([&]<class Workload>() {
-        facts.push_back({std::string(Workload::name), std::string(Workload::one_operation)});
-    });
+    };
+    workloads::for_each(add);
+    waiting_workloads::for_each(add);
+    type_list<shared_churn, shared_keep_alive, remote_cancel, sleepers, garbage>::for_each(add);
+    studies::for_each(add);
     return facts;
 }
 
+std::vector<std::string> all_variants() {
+    std::vector<std::string> names;
+    studies::for_each([&]<class Study>() {
+        for (const auto& variant : Study::variants()) names.push_back(variant.name);
+    });
+    return names;
+}
+
 std::size_t register_benchmarks(const options& options, const run_observer& observer) {
-    std::size_t runs = 0;
-    const auto add = [&]<class Workload, class Contender>(std::uint64_t timers) {
-        const std::string name =
-            std::string(Workload::name) + '/' + std::string(Contender::name) + '/' + std::to_string(timers);
-        const unsigned repetitions = repetitions_to_run(options, timers);
-        benchmark::RegisterBenchmark(name.c_str(),
-                                     [name, timers, seed = options.seed, &observer](benchmark::State& state) {
-                                         measure<Workload, Contender>(state, name, timers, seed, observer);
-                                     })
-            ->UseManualTime()
-            ->Iterations(static_cast<benchmark::IterationCount>(Workload::operations(timers)))
-            ->Repetitions(static_cast<int>(repetitions));
-        runs += repetitions;
-    };
+    registrar registrar(options, observer);
     workloads::for_each([&]<class Workload>() {
         contenders::for_each([&]<class Contender>() {
-            if (!is_chosen(options.workloads, Workload::name) || !is_chosen(options.contenders, Contender::name)) {
-                return;
-            }
             for (const std::uint64_t timers : sizes_to_run(options)) {
-                if (!is_worthwhile<Workload, Contender>(options, timers)) continue;
-                add.template operator()<Workload, Contender>(timers);
+                if (is_worthwhile<Workload, Contender>(options, timers)) registrar.add<Workload, Contender>(timers);
             }
         });
     });
     waiting_workloads::for_each([&]<class Workload>() {
-        waiting_contenders::for_each([&]<class Contender>() {
-            if (!is_chosen(options.workloads, Workload::name) || !is_chosen(options.contenders, Contender::name)) {
-                return;
-            }
-            add.template operator()<Workload, Contender>(timers_a_second);
-        });
+        waiting_contenders::for_each([&]<class Contender>() { registrar.add<Workload, Contender>(timers_a_second); });
     });
-    return runs;
+    register_shared(registrar, options);
+    register_sleeping(registrar, options);
+    return registrar.runs();
 }
 
 }  // namespace chime_bench

@@ -15,6 +15,9 @@ namespace chime_bench {
 [[nodiscard]] std::vector<contender_facts> all_contenders();
 [[nodiscard]] std::vector<workload_facts> all_workloads();
 
+/// What stands in the place of a contender where a workload compares settings of chime, in the order in which it is shown.
+[[nodiscard]] std::vector<std::string> all_variants();
+
 /// Called around every run, with what it is.
 struct run_observer {
     std::function<void(const std::string&)> before;
@@ -22,7 +25,7 @@ struct run_observer {
 };
 
 /// Hands Google Benchmark the chosen workloads × contenders × sizes; the number of runs that makes.
-/// A benchmark is called "workload/contender/n". The observer must outlive the runs.
+/// A benchmark is called "workload/contender/n/threads". The observer must outlive the runs.
 std::size_t register_benchmarks(const options& options, const run_observer& observer);
 
 }  // namespace chime_bench

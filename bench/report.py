@@ -19,6 +19,10 @@ COLOURS = {
     "std.multimap": "#7d8590",
     "std.priority_queue": "#a9aeb6",
     "chime.wheel": "#3d7bfd",
+    "chime.timers": "#2a5bd0",
+    "chime.io_context": "#5f9bff",
+    "chime.runtime": "#1d46a8",
+    "raw.sleeper": "#50565e",
     "layout.lists": "#9064d8",
     "layout.wide_tickets": "#bf9af0",
 }
@@ -80,28 +84,40 @@ def size(n):
 
 
 class Report:
+    """The medians by (workload, contender, case), where a case is (n, threads)."""
+
     def __init__(self, data):
         self.data = data
         self.reference = data["reference"]
-        self.contenders = [it["name"] for it in data["contenders"]]
-        self.medians = {(it["workload"], it["contender"], it["n"]): it["median"] for it in data["rows"]}
+        self.medians = {(it["workload"], it["contender"], (it["n"], it["threads"])): it["median"] for it in data["rows"]}
+        ran = {it["contender"] for it in data["rows"]}
+        self.contenders = [it["name"] for it in data["contenders"] if it["name"] in ran]
+        # Where settings of chime are compared they stand in the place of contenders, behind the others.
+        self.variants = [name for name in dict.fromkeys(it["contender"] for it in data["rows"]) if name not in self.contenders]
 
-    def sizes(self, workload):
-        return sorted({n for name, _, n in self.medians if name == workload})
+    def cases(self, workload):
+        return sorted({case for name, _, case in self.medians if name == workload})
 
-    def present(self, workload, n):
+    def is_threaded(self, workload):
+        return any(threads > 1 for _, threads in self.cases(workload))
+
+    def title(self, workload, case):
+        n, threads = case
+        return f"N = {size(n)}" + (f", {threads} thread{'s' if threads > 1 else ''}" if self.is_threaded(workload) else "")
+
+    def present(self, workload, case):
         """(contender, median) of those that ran, in the order of the list."""
-        found = [(name, self.medians.get((workload, name, n))) for name in self.contenders]
+        found = [(name, self.medians.get((workload, name, case))) for name in self.contenders + self.variants]
         return [(name, median) for name, median in found if median is not None]
 
-    def ratio(self, workload, contender, n):
-        reference = self.medians.get((workload, self.reference, n))
-        return reference / self.medians[workload, contender, n] if reference else None
+    def ratio(self, workload, contender, case):
+        reference = self.medians.get((workload, self.reference, case))
+        return reference / self.medians[workload, contender, case] if reference else None
 
 
-def bars(report, workload, n):
+def bars(report, workload, case):
     """Horizontal bars, one per contender: nanoseconds, and how many times faster than the reference."""
-    rows = report.present(workload, n)
+    rows = report.present(workload, case)
     row_height, label_width, value_width = 24, 132, 92
     track = CHART_WIDTH - label_width - value_width
     longest = max(median for _, median in rows)
@@ -109,7 +125,7 @@ def bars(report, workload, n):
     for i, (name, median) in enumerate(rows):
         y = i * row_height
         strong = " strong" if name.startswith("chime") else ""
-        ratio = report.ratio(workload, name, n)
+        ratio = report.ratio(workload, name, case)
         shown = f"×{number(ratio)}" if ratio and name != report.reference else ""
         parts.append(
             f'<text class="label{strong}" x="{label_width - 8}" y="{y + 16}" text-anchor="end">{html.escape(name)}</text>'
@@ -120,9 +136,10 @@ def bars(report, workload, n):
             f"{number(median)}</text>"
             f'<text class="soft{strong}" x="{CHART_WIDTH}" y="{y + 16}" text-anchor="end">{shown}</text>'
         )
-    description = f"{workload} with {n} timers: " + ", ".join(f"{name} {number(median)} ns" for name, median in rows)
+    title = report.title(workload, case)
+    description = f"{workload} with {title}: " + ", ".join(f"{name} {number(median)} ns" for name, median in rows)
     return (
-        f'<figure><figcaption>N = {size(n)}</figcaption><svg viewBox="0 0 {CHART_WIDTH} {len(rows) * row_height}" '
+        f'<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {CHART_WIDTH} {len(rows) * row_height}" '
         f'role="img" aria-label="{html.escape(description)}">{"".join(parts)}</svg></figure>'
     )
 
@@ -142,15 +159,32 @@ class LogAxis:
         return [10**e for e in range(math.ceil(self.low - 1e-9), math.floor(self.high + 1e-9) + 1)]
 
 
-def growth(report, workload):
-    """Cost over N, both axes logarithmic: a flat line is what constant cost looks like."""
-    sizes = report.sizes(workload)
-    if len(sizes) < 2:
+def curve(name, points):
+    """A contender's line and its dots; chime's is the thick one."""
+    width = 3.5 if name.startswith("chime") else 1.8
+    dash = ' stroke-dasharray="5 3"' if name.startswith("layout") or name.endswith("fresh") else ""
+    path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+    dots = "".join(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{width * 0.9:.1f}" fill="{colour(name)}"/>' for px, py in points)
+    return (
+        f'<g stroke="{colour(name)}" fill="none"><title>{html.escape(name)}</title>'
+        f'<polyline points="{path}" stroke-width="{width}"{dash} stroke-linejoin="round"/></g>{dots}'
+    )
+
+
+def curves(report, caption, description, positions, position_name, x_label, value_of):
+    """Values over positions, both axes logarithmic. value_of(contender, position) may be None."""
+    values = {
+        (name, at): value
+        for name in report.contenders
+        for at in positions
+        if (value := value_of(name, at)) is not None
+    }
+    if len(positions) < 2 or not values:
         return ""
-    values = [median for (name, _, _), median in report.medians.items() if name == workload]
     height, left, bottom, top = 270, 52, 44, 8
-    x = LogAxis(sizes[0], sizes[-1], left + 6, CHART_WIDTH - 10)
-    y = LogAxis(10 ** math.floor(math.log10(min(values))), 10 ** math.ceil(math.log10(max(values))), height - bottom, top)
+    x = LogAxis(positions[0], positions[-1], left + 6, CHART_WIDTH - 10)
+    lowest, highest = min(values.values()), max(values.values())
+    y = LogAxis(10 ** math.floor(math.log10(lowest)), 10 ** math.ceil(math.log10(highest)), height - bottom, top)
     parts = []
     for power in y.powers():
         at = y(power)
@@ -158,32 +192,49 @@ def growth(report, workload):
             f'<line class="grid" x1="{left}" x2="{CHART_WIDTH}" y1="{at:.1f}" y2="{at:.1f}"/>'
             f'<text class="soft" x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{power:,}</text>'
         )
-    for n in x.powers():
-        parts.append(
-            f'<text class="soft" x="{x(n):.1f}" y="{height - 24}" text-anchor="middle">10'
-            f'<tspan dy="-5" font-size="9">{round(math.log10(n))}</tspan></text>'
-        )
-    parts.append(f'<text class="soft" x="{CHART_WIDTH}" y="{height - 5}" text-anchor="end">pending timers</text>')
+    for at in positions:
+        if label := position_name(at):
+            parts.append(f'<text class="soft" x="{x(at):.1f}" y="{height - 24}" text-anchor="middle">{label}</text>')
+    parts.append(f'<text class="soft" x="{CHART_WIDTH}" y="{height - 5}" text-anchor="end">{x_label}</text>')
     # chime last, so that it lies on top.
     for name in sorted(report.contenders, key=lambda it: it.startswith("chime")):
-        points = [(x(n), y(report.medians[workload, name, n])) for n in sizes if (workload, name, n) in report.medians]
-        if not points:
-            continue
-        width = 3.5 if name.startswith("chime") else 1.8
-        dash = ' stroke-dasharray="5 3"' if name.startswith("layout") or name.endswith("fresh") else ""
-        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
-        parts.append(
-            f'<g stroke="{colour(name)}" fill="none"><title>{html.escape(name)}</title>'
-            f'<polyline points="{path}" stroke-width="{width}"{dash} stroke-linejoin="round"/></g>'
-        )
-        parts.extend(
-            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{width * 0.9:.1f}" fill="{colour(name)}"/>' for px, py in points
-        )
+        points = [(x(at), y(values[name, at])) for at in positions if (name, at) in values]
+        if points:
+            parts.append(curve(name, points))
     return (
-        f'<figure><figcaption>Growth with N, nanoseconds</figcaption><svg viewBox="0 0 {CHART_WIDTH} {height}" role="img" '
-        f'aria-label="{html.escape(workload)}: nanoseconds per operation over the number of pending timers">'
-        f'{"".join(parts)}</svg></figure>'
+        f'<figure><figcaption>{caption}</figcaption><svg viewBox="0 0 {CHART_WIDTH} {height}" role="img" '
+        f'aria-label="{html.escape(description)}">{"".join(parts)}</svg></figure>'
     )
+
+
+def growth(report, workload):
+    """Cost over N: a flat line is what constant cost looks like."""
+    def power_name(n):
+        exponent = round(math.log10(n))
+        return f'10<tspan dy="-5" font-size="9">{exponent}</tspan>' if n == 10**exponent else ""
+
+    sizes = [n for n, _ in report.cases(workload)]
+    return curves(
+        report, "Growth with N, nanoseconds", f"{workload}: nanoseconds per operation over the number of pending timers",
+        sizes, power_name, "pending timers", lambda name, n: report.medians.get((workload, name, (n, 1))),
+    )
+
+
+def scaling(report, workload):
+    """What all threads do together, over their number: a chart for each N."""
+    def rate(name, n, threads):
+        median = report.medians.get((workload, name, (n, threads)))
+        return 1e3 / median if median else None
+
+    charts = []
+    for n in sorted({n for n, _ in report.cases(workload)}):
+        threads = sorted({count for size_of_case, count in report.cases(workload) if size_of_case == n})
+        charts.append(curves(
+            report, f"N = {size(n)}, millions a second, all threads together",
+            f"{workload}: millions of operations a second over the number of threads, with N = {n}",
+            threads, str, "threads", lambda name, count, n=n: rate(name, n, count),
+        ))
+    return "".join(charts)
 
 
 def key(report):
@@ -193,19 +244,40 @@ def key(report):
     return f'<ul class="key">{items}</ul>'
 
 
+def figures_table(report, workload):
+    """What was measured beside the time."""
+    rows = [row for row in report.data["rows"] if row["workload"] == workload and row.get("figures")]
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row["figures"]))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = []
+    for row in rows:
+        values = [row["figures"].get(name) for name in names]
+        cells = "".join(f"<td>{'–' if value is None else f'{value:,.3g}' if value < 1000 else f'{value:,.0f}'}</td>"
+                        for value in values)
+        title = report.title(workload, (row["n"], row["threads"]))
+        body.append(f"<tr><td>{html.escape(row['contender'])}, {title}</td>{cells}</tr>")
+    return (
+        f'<div class="wide"><table><thead><tr><th>beside the time</th>{head}</tr></thead>'
+        f'<tbody>{"".join(body)}</tbody></table></div>'
+    )
+
+
 def section(report, workload):
     name = workload["name"]
-    sizes = report.sizes(name)
-    if not sizes:
+    cases = report.cases(name)
+    if not cases:
         return ""
-    # The curve has the sizes in between.
-    shown = [n for n in sizes if n in (1_000, 100_000, 1_000_000)] or sizes
-    charts = "".join(bars(report, name, n) for n in shown) + growth(report, name)
+    # The curves have what is in between.
+    shown = [case for case in cases if case[0] in (1_000, 100_000, 1_000_000) and case[1] <= 2] or cases
+    curves_shown = scaling(report, name) if report.is_threaded(name) else growth(report, name)
+    charts = "".join(bars(report, name, case) for case in shown) + curves_shown
     return (
         f"<section><h2>{html.escape(name)}</h2>"
         f'<p class="soft">One operation: {html.escape(workload["one_operation"])}. Nanoseconds; shorter is better; '
         f"×N is how many times faster than {html.escape(report.reference)}.</p>"
-        f'<div class="charts">{charts}</div></section>'
+        f'<div class="charts">{charts}</div>{figures_table(report, name)}</section>'
     )
 
 
@@ -213,14 +285,15 @@ def numbers_table(report):
     head = "".join(f"<th>{html.escape(name)}</th>" for name in report.contenders)
     body = []
     for workload in report.data["workloads"]:
-        for n in report.sizes(workload["name"]):
-            cells = []
-            for name in report.contenders:
-                median = report.medians.get((workload["name"], name, n))
-                cells.append(f"<td>{number(median) if median is not None else '–'}</td>")
-            body.append(f"<tr><td>{html.escape(workload['name'])}, {size(n)}</td>{''.join(cells)}</tr>")
+        name = workload["name"]
+        for case in report.cases(name):
+            medians = [report.medians.get((name, contender, case)) for contender in report.contenders]
+            if not any(medians):
+                continue
+            cells = "".join(f"<td>{number(median) if median is not None else '–'}</td>" for median in medians)
+            body.append(f"<tr><td>{html.escape(name)}, {report.title(name, case)}</td>{cells}</tr>")
     return (
-        '<section><h2>All medians, in nanoseconds</h2><div class="wide"><table><thead><tr><th>workload, N</th>'
+        '<section><h2>All medians, in nanoseconds</h2><div class="wide"><table><thead><tr><th>workload</th>'
         f'{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div></section>'
     )
 
@@ -255,8 +328,9 @@ def page(report):
         f'<p class="soft">{html.escape(data["date"])} · {html.escape(data["machine"])} · {html.escape(data["compiler"])}</p>'
         f"{partial}"
         f"<p>Every number {median}. Runs of all contenders were interleaved in random order, with the "
-        "same seed, sizes and sequence of operations, and each checked its own answer. Time is virtual, so that all fire "
-        "the same timers at the same moments; a contender that reads the clock per timer still pays for reading it. "
+        "same seed, sizes and sequence of operations, and each checked its own answer. With a single thread time is "
+        "virtual, so that all fire the same timers at the same moments; a contender that reads the clock per timer still "
+        "pays for reading it. Where there are threads, or something really sleeps, time is real and wall time is shown. "
         "Setting up is not measured. Absolute times differ between machines; the ratios travel better.</p>"
         f"{key(report)}"
         f'{"".join(section(report, workload) for workload in data["workloads"])}'

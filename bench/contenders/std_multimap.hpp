@@ -3,6 +3,7 @@
 
 #include "support/contender.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -49,8 +50,9 @@ class std_multimap {
     }
 
     void turn() {
-        now_ = std::chrono::steady_clock::now();
+        const auto now = std::chrono::steady_clock::now();
         const std::lock_guard lock(mutex_);
+        now_ = std::max(now_, now);  // Another thread may have read the clock later and come first.
         while (!queue_.empty() && queue_.begin()->first <= now_) {
             const slot_index slot = queue_.begin()->second;
             queue_.erase(queue_.begin());

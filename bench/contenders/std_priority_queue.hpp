@@ -51,8 +51,9 @@ class std_priority_queue {
     }
 
     void turn() {
-        now_ = std::chrono::steady_clock::now();
+        const auto now = std::chrono::steady_clock::now();
         const std::lock_guard lock(mutex_);
+        now_ = std::max(now_, now);  // Another thread may have read the clock later and come first.
         while (!queue_.empty() && queue_.top().deadline <= now_) {
             const entry due = queue_.top();
             queue_.pop();

@@ -71,6 +71,9 @@ class parser {
         } else if (option == "--n") {
             for (const std::string& text : split(value()))
                 result_.sizes.push_back(number(option, text, 64, 100'000'000));
+        } else if (option == "--threads") {
+            for (const std::string& text : split(value()))
+                result_.threads.push_back(static_cast<unsigned>(number(option, text, 1, 64)));
         } else if (option == "--repetitions") {
             result_.repetitions = static_cast<unsigned>(number(option, value(), 1, 1'000));
         } else if (option == "--seed") {
@@ -81,7 +84,8 @@ class parser {
             result_.report_path = value();
         } else {
             complain("there is no option '" + option +
-                     "'; there are --quick, --workloads, --contenders, --n, --repetitions, --seed, --json, --report, "
+                     "'; there are --quick, --workloads, --contenders, --n, --threads, --repetitions, --seed, --json, "
+                     "--report, "
                      "--help");
         }
     }
@@ -117,8 +121,8 @@ options parse(int count, const char* const* arguments, const std::vector<std::st
 }
 
 std::string help_text(const std::vector<std::string>& workloads, const std::vector<std::string>& contenders) {
-    return "usage: chime_bench [--quick] [--workloads a,b] [--contenders x,y] [--n 1000,100000] [--repetitions K]\n"
-           "                   [--seed S] [--json FILE] [--report FILE]\n"
+    return "usage: chime_bench [--quick] [--workloads a,b] [--contenders x,y] [--n 1000,100000] [--threads 1,2]\n"
+           "                   [--repetitions K] [--seed S] [--json FILE] [--report FILE]\n"
            "\n"
            "Runs every workload with every contender, in random order, and prints the medians.\n"
            "\n"
@@ -130,6 +134,7 @@ std::string help_text(const std::vector<std::string>& workloads, const std::vect
            joined(contenders, ", ") +
            "\n"
            "  --n 1000,100000    these numbers of pending timers instead\n"
+           "  --threads 1,2      these numbers of threads instead, where a workload is about threads\n"
            "  --repetitions K    this many runs of each instead\n"
            "  --seed S           of the slots and delays drawn (1)\n"
            "  --json FILE        writes the rows there\n"

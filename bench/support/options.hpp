@@ -15,6 +15,7 @@ struct options {
     std::vector<std::string> workloads;
     std::vector<std::string> contenders;
     std::vector<std::uint64_t> sizes;
+    std::vector<unsigned> threads;
     std::optional<unsigned> repetitions;
     std::uint64_t seed = 1;
     std::string json_path;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace chime_bench {
 
@@ -13,6 +14,13 @@ struct plan {
     std::size_t timers;        ///< N.
     std::uint64_t operations;  ///< How many operations are timed.
     std::uint64_t seed;
+    unsigned threads = 1;  ///< T, where a workload uses more than one.
+};
+
+/// Something that a run has measured beside the time: how much memory, how many wake-ups. The name ends in its unit.
+struct figure {
+    std::string name;
+    double value;
 };
 
 /// What came of it: the time of all operations together, or why there is none.
@@ -20,6 +28,7 @@ struct outcome {
     std::int64_t elapsed_ns = 0;
     std::string error;
     std::uint64_t early = 0;  ///< How many timers fired before their deadline, where a workload looks at that.
+    std::vector<figure> figures{};
 };
 
 /// Set by the signal handler; long loops look at it once per turn.

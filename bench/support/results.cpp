@@ -9,15 +9,17 @@
 #include <set>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include <sys/utsname.h>
 
 namespace chime_bench {
 namespace {
 
-const row* find(const report& report, std::string_view workload, std::string_view contender, std::uint64_t n) {
+const row* find(const report& report, std::string_view workload, std::string_view contender, std::uint64_t n,
+                unsigned threads) {
     const auto found = std::find_if(report.rows.begin(), report.rows.end(), [&](const row& it) {
-        return it.workload == workload && it.contender == contender && it.n == n;
+        return it.workload == workload && it.contender == contender && it.n == n && it.threads == threads;
     });
     return found == report.rows.end() ? nullptr : &*found;
 }
@@ -62,12 +64,40 @@ std::string right_aligned(const std::string& text, std::size_t width) {
     return std::string(width - std::min(width, columns(text)), ' ') + text;
 }
 
-std::string cell(const report& report, std::string_view workload, std::string_view contender, std::uint64_t n) {
-    const row* const it = find(report, workload, contender, n);
+std::string left_aligned(const std::string& text, std::size_t width) {
+    return text + std::string(width - std::min(width, columns(text)), ' ');
+}
+
+/// Did it run with several numbers of threads?
+bool is_threaded(const report& report, std::string_view workload) {
+    std::set<unsigned> threads;
+    for (const row& it : report.rows) {
+        if (it.workload == workload) threads.insert(it.threads);
+    }
+    return threads.size() > 1 || (threads.size() == 1 && *threads.begin() > 1);
+}
+
+std::string size_of(const report& report, std::string_view workload, std::uint64_t n, unsigned threads) {
+    return power_of_ten(n) + (is_threaded(report, workload) ? ", T = " + std::to_string(threads) : "");
+}
+
+std::string cell(const report& report, std::string_view workload, std::string_view contender, std::uint64_t n,
+                 unsigned threads) {
+    const row* const it = find(report, workload, contender, n, threads);
     if (it == nullptr) return "-";
-    const row* const reference = find(report, workload, reference_contender, n);
+    const row* const reference = find(report, workload, reference_contender, n, threads);
     if (reference == nullptr) return short_number(it->median());
     return short_number(it->median()) + right_aligned("×" + short_number(reference->median() / it->median()), 6);
+}
+
+/// Millions a second, and how many times what one thread does.
+std::string rate(const report& report, std::string_view workload, std::string_view contender, std::uint64_t n,
+                 unsigned threads) {
+    const row* const it = find(report, workload, contender, n, threads);
+    if (it == nullptr) return "-";
+    const std::string millions = short_number(1e3 / it->median()) + " M";
+    const row* const one = threads == 1 ? nullptr : find(report, workload, contender, n, 1);
+    return one == nullptr ? millions : millions + right_aligned("×" + with_digits(one->median() / it->median(), 2), 7);
 }
 
 std::string first_line_with(const char* path, std::string_view key) {
@@ -82,11 +112,20 @@ std::string first_line_with(const char* path, std::string_view key) {
     return {};
 }
 
+std::string json_figures(const row& it) {
+    if (it.figures.empty()) return {};
+    std::string text;
+    for (const figure& each : it.figures) {
+        text += (text.empty() ? "" : ", ") + quoted(each.name) + ": " + with_digits(each.value, 3);
+    }
+    return ", \"figures\": {" + text + '}';
+}
+
 std::string json_row(const row& it) {
     return "{\"workload\": " + quoted(it.workload) + ", \"contender\": " + quoted(it.contender) +
            ", \"n\": " + std::to_string(it.n) + ", \"threads\": " + std::to_string(it.threads) +
            ", \"unit\": \"ns\", \"median\": " + with_digits(it.median(), 2) + ", \"min\": " + with_digits(it.min(), 2) +
-           ", \"repetitions\": " + std::to_string(it.nanoseconds.size()) + '}';
+           ", \"repetitions\": " + std::to_string(it.nanoseconds.size()) + json_figures(it) + '}';
 }
 
 template <class Range, class Writer>
@@ -128,41 +167,108 @@ void describe_surroundings(report& report) {
 }
 
 std::string as_table(const report& report, std::size_t width) {
-    std::set<std::uint64_t> sizes;
-    for (const row& it : report.rows) sizes.insert(it.n);
+    std::set<std::pair<std::uint64_t, unsigned>> sizes;
+    for (const row& it : report.rows) sizes.emplace(it.n, it.threads);
 
-    constexpr std::size_t label_width = 24;
+    std::vector<std::string> contenders;  // Who ran.
+    for (const contender_facts& it : report.contenders) {
+        const auto is_its = [&](const row& each) { return each.contender == it.name; };
+        if (std::any_of(report.rows.begin(), report.rows.end(), is_its)) contenders.push_back(it.name);
+    }
+
+    constexpr std::size_t label_width = 34;
     std::string text;
     std::size_t first = 0;
-    while (first < report.contenders.size()) {
+    while (first < contenders.size()) {
         std::size_t last = first;
         std::vector<std::size_t> widths;
-        for (std::size_t used = label_width; last < report.contenders.size(); ++last) {
-            widths.push_back(std::max<std::size_t>(report.contenders[last].name.size(), 12) + 2);
+        for (std::size_t used = label_width; last < contenders.size(); ++last) {
+            widths.push_back(std::max<std::size_t>(contenders[last].size(), 12) + 2);
             used += widths.back();
             if (used > width && last > first) break;
         }
-        text += std::string(label_width, ' ');
-        for (std::size_t i = first; i < last; ++i) text += right_aligned(report.contenders[i].name, widths[i - first]);
-        text += '\n';
+        std::string block;
         for (const workload_facts& workload : report.workloads) {
-            for (const std::uint64_t n : sizes) {
-                std::string line = workload.name;
-                line += std::string(18 - std::min<std::size_t>(18, line.size()), ' ') + power_of_ten(n);
-                line += std::string(label_width - std::min(label_width, line.size()), ' ');
+            for (const auto& [n, threads] : sizes) {
+                std::string line = left_aligned(
+                    left_aligned(workload.name, 18) + size_of(report, workload.name, n, threads), label_width);
                 bool any = false;
                 for (std::size_t i = first; i < last; ++i) {
-                    const std::string& contender = report.contenders[i].name;
-                    any = any || find(report, workload.name, contender, n) != nullptr;
-                    line += right_aligned(cell(report, workload.name, contender, n), widths[i - first]);
+                    const std::string& contender = contenders[i];
+                    any = any || find(report, workload.name, contender, n, threads) != nullptr;
+                    line += right_aligned(cell(report, workload.name, contender, n, threads), widths[i - first]);
+                }
+                if (any) block += line + '\n';
+            }
+        }
+        if (!block.empty()) {
+            text += std::string(label_width, ' ');
+            for (std::size_t i = first; i < last; ++i) {
+                text += right_aligned(contenders[i], widths[i - first]);
+            }
+            text += '\n' + block + '\n';
+        }
+        first = last;
+    }
+    return text;
+}
+
+std::string as_rates(const report& report) {
+    constexpr std::size_t label_width = 40;
+    std::string text;
+    for (const workload_facts& workload : report.workloads) {
+        if (!is_threaded(report, workload.name)) continue;
+        std::set<unsigned> threads;
+        std::set<std::uint64_t> sizes;
+        for (const row& it : report.rows) {
+            if (it.workload != workload.name) continue;
+            threads.insert(it.threads);
+            sizes.insert(it.n);
+        }
+        text += left_aligned(workload.name, label_width);
+        for (const unsigned count : threads) text += right_aligned("T = " + std::to_string(count), 16);
+        text += '\n';
+        for (const std::uint64_t n : sizes) {
+            for (const contender_facts& contender : report.contenders) {
+                std::string line = left_aligned("  " + power_of_ten(n) + "  " + contender.name, label_width);
+                bool any = false;
+                for (const unsigned count : threads) {
+                    line += right_aligned(rate(report, workload.name, contender.name, n, count), 16);
+                    any = any || find(report, workload.name, contender.name, n, count) != nullptr;
                 }
                 if (any) text += line + '\n';
             }
         }
         text += '\n';
-        first = last;
     }
     return text;
+}
+
+std::string as_figures(const report& report) {
+    constexpr std::size_t label_width = 44;
+    std::string text;
+    std::string last_workload;
+    for (const row& it : report.rows) {
+        if (it.figures.empty()) continue;
+        if (it.workload != last_workload) {
+            if (!last_workload.empty()) text += '\n';
+            last_workload = it.workload;
+            text += left_aligned(it.workload, label_width);
+            // Whoever has the most figures names them all; they begin alike.
+            const row* widest = &it;
+            for (const row& other : report.rows) {
+                if (other.workload == it.workload && other.figures.size() > widest->figures.size()) widest = &other;
+            }
+            for (const figure& each : widest->figures) text += right_aligned(each.name, 14);
+            text += '\n';
+        }
+        text += left_aligned("  " + size_of(report, it.workload, it.n, it.threads) + "  " + it.contender, label_width);
+        for (const figure& each : it.figures) {
+            text += right_aligned(with_digits(each.value, each.value < 9.95 ? 2 : each.value < 99.5 ? 1 : 0), 14);
+        }
+        text += '\n';
+    }
+    return text.empty() ? text : text + '\n';
 }
 
 std::string as_json_rows(const report& report) {

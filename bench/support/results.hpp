@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "support/plan.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@ struct row {
     unsigned threads = 1;
     std::vector<double> nanoseconds;  ///< Per operation, one number per repetition, sorted.
     double early = 0;                 ///< The share of timers that fired before their deadline.
+    std::vector<figure> figures;      ///< What was measured beside the time: medians.
 
     [[nodiscard]] double median() const;
     [[nodiscard]] double min() const { return nanoseconds.front(); }
@@ -54,7 +57,15 @@ void describe_surroundings(report& report);
 /// Columns that do not fit `width` characters go into a further block.
 [[nodiscard]] std::string as_table(const report& report, std::size_t width);
 
-/// The rows alone: an array of {"workload","contender","n","threads","unit","median","min","repetitions"}.
+/// Of the workloads that ran with several numbers of threads: millions of operations a second, all threads together, and
+/// how many times what one thread does. Empty if there are none.
+[[nodiscard]] std::string as_rates(const report& report);
+
+/// Of the workloads that measure more than time: a table each, a row per contender. Empty if there are none.
+[[nodiscard]] std::string as_figures(const report& report);
+
+/// The rows alone: an array of {"workload","contender","n","threads","unit","median","min","repetitions"},
+/// and "figures" where there are any.
 [[nodiscard]] std::string as_json_rows(const report& report);
 
 /// The whole report as one object, which is what report.py draws.
