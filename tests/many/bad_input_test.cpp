@@ -198,8 +198,9 @@ TEST(on_a_worker, what_would_wait_for_itself_is_refused) {
     home.timers().after(0s, [&] {
         expect_refused(errc::on_a_worker, [&] { home.shutdown(); });
         expect_refused(errc::on_a_worker, [&] { static_cast<void>(home.block_on(answer())); });
-        const auto joined = home.spawn(answer());
+        auto joined = home.spawn(sleep_for(1h));
         expect_refused(errc::on_a_worker, [&] { joined.wait(); });
+        joined.cancel();
         has_run = true;
     });
     await_that([&] { return has_run.load(); });
