@@ -42,23 +42,19 @@ std::size_t resident_bytes() {
 
 TEST(a_stuck_worker, takes_ten_million_arms_of_others_in_waves_and_loses_none) {
     watchdog guard("arms at a stuck worker", 60s);
+    // What a worker has taken back it keeps in reserve: each wave needs room of its own.
     constexpr std::size_t waves = 10;
     const std::size_t wave_size = scaled(1'000'000);
-    runtime home({.workers = 1, .max_timers = wave_size + wave_size / 4});
+    runtime home({.workers = 1});
     std::uint64_t fired_wanted = 0;
     std::uint64_t armed = 0;
     std::atomic<std::uint64_t> fired{0};
     std::vector<timer_handle> handles(wave_size);
     for (std::size_t wave = 0; wave < waves; ++wave) {
         std::atomic<int> stage{0};
-        await_that([&] {  // What was cancelled comes back when the worker gets to it.
-            return home.timers()
-                .try_after(0s,
-                           [&] {
-                               stage = 1;
-                               while (stage != 2) std::this_thread::sleep_for(1ms);
-                           })
-                .has_value();
+        home.timers().after(0s, [&] {
+            stage = 1;
+            while (stage != 2) std::this_thread::sleep_for(1ms);
         });
         await_that([&] { return stage == 1; });
         std::array<std::thread, 2> threads;
@@ -131,7 +127,7 @@ task<> count_up(std::atomic<int>& ran) {
 TEST(the_first_burst, wakes_somebody_on_every_fresh_runtime) {
     watchdog guard("first bursts", 20s);
     random_source random(process_seed());
-    const std::uint64_t rounds = scaled(12'000);
+    const std::uint64_t rounds = scaled(8'000);
     for (std::uint64_t round = 0; round < rounds; ++round) {
         guard.pat();
         std::atomic<int> ran{0};
@@ -176,13 +172,13 @@ TEST(timers_of_an_hour, armed_and_cancelled_at_full_speed_leave_nothing_behind) 
         }
         inside.wait();
     };
-    work(count / 10);  // Warm-up.
+    work(count);  // Warm-up.
     const std::size_t before = resident_bytes();
     work(count);
     const std::size_t after = resident_bytes();
     std::cout << "resident " << before / 1'024 << " kB, then " << after / 1'024 << " kB; tickets at most "
               << most_tickets << '\n';
-    EXPECT_LT(after, before + (std::size_t{32} << 20U));
+    EXPECT_LT(after, before + (std::size_t{16} << 20U));
     EXPECT_LE(most_tickets.load(), 2 * (4'096 + 8'192));
     EXPECT_EQ(home.stats().timers.pending, 0U);
     check_ledger_after_shutdown(home);
