@@ -178,5 +178,30 @@ TEST(inbox, agrees_with_a_deque_open_and_closed) {
     EXPECT_GT(refused, 0);
 }
 
+TEST(units, hold_a_ticket_only_for_the_worker_that_owns_them) {
+    callback_pool callbacks(1, base::huge_pages::no);
+    slot_pool slots(1, base::huge_pages::no);
+    ASSERT_NE(slots.carve(1), no_unit);
+    const unit_index index = slot_pool::index_of(0);
+    const detail::units first(callbacks, slots, 0, true);
+    const detail::units second(callbacks, slots, 1, true);
+    const detail::units alone(callbacks, slots, 0, false);
+    detail::timed& its = first.at(index);
+    const std::uint16_t stamp = its.next_stamp();
+    its.set_number(7 * detail::timed::next_number);
+    its.set_owner(1);
+    its.set_ticket(stamp, 3);
+    // Stamps come round again: the same one may be on an old ticket in the wheel of somebody else.
+    EXPECT_FALSE(first.holds(index, stamp));
+    EXPECT_TRUE(second.holds(index, stamp));
+    EXPECT_TRUE(alone.holds(index, stamp));
+    EXPECT_FALSE(second.holds(index, static_cast<std::uint16_t>(stamp + 4)));
+    its.set_ticket_word(its.ticket_word() | detail::timed::vacant_ticket);
+    first.let_go(index, stamp);
+    EXPECT_EQ(its.ticket_word() & detail::timed::gone_ticket, 0U);
+    second.let_go(index, stamp);
+    EXPECT_NE(its.ticket_word() & detail::timed::gone_ticket, 0U);
+}
+
 }  // namespace
 }  // namespace chime::test
