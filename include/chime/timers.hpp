@@ -275,7 +275,8 @@ class timers {
 ///
 ///     chime::scoped_timer watchdog(ctx.timers(), ctx.timers().after(5s, [this] { give_up(); }));
 ///
-/// Move-only; must not outlive the context. Destroyed inside a callback of the same context it does not wait.
+/// Move-only; must not outlive the context. Destroyed inside the callback itself it does not wait; nor, on an io_context,
+/// inside any other callback.
 class [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]] scoped_timer {
  public:
     scoped_timer() noexcept = default;

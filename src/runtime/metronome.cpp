@@ -37,6 +37,7 @@ bool metronome::all_sleep() const noexcept {
 
 void metronome::run() noexcept {
     base::name_this_thread("chime-metronome");
+    thread_number_.store(base::thread_number(), base::memory_order_relaxed);  // Only this thread asks for it.
     while (!is_stopped_.load(base::memory_order_acquire)) {
         const std::uint32_t seen = bell_.load(base::memory_order_acquire);
         // Says that it goes to sleep, then looks whether anybody is awake; whoever wakes up looks the other way round.

@@ -3,6 +3,7 @@
 
 #include "base/atomic.hpp"
 #include "base/futex.hpp"
+#include "base/striped_counter.hpp"
 #include "base/thread.hpp"
 #include "worker/crew.hpp"
 
@@ -47,7 +48,9 @@ class metronome {
         if (is_silent_.load(base::memory_order_seq_cst)) wake();
     }
 
-    [[nodiscard]] bool is_this_thread() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
+    [[nodiscard]] bool is_this_thread() const noexcept {
+        return thread_number_.load(base::memory_order_relaxed) == base::thread_number();
+    }
     [[nodiscard]] std::uint64_t beats() const noexcept { return beats_.load(base::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t stuck_reports() const noexcept { return reports_.load(base::memory_order_relaxed); }
 
@@ -71,6 +74,7 @@ class metronome {
     base::futex_word bell_{0};
     base::atomic<std::uint64_t> beats_{0};
     base::atomic<std::uint64_t> reports_{0};
+    base::atomic<std::uint32_t> thread_number_{~std::uint32_t{0}};
     base::thread thread_;
 };
 

@@ -146,8 +146,8 @@ void runtime::state::drive(member& mine) noexcept {
         static_cast<void>(base::pin_this_thread(base::usable_processor(mine.processor)));
     }
     base::set_timer_slack(std::chrono::nanoseconds{1});
-    if (metronome) metronome->nudge();
     CHIME_CHECK(mine.worker->try_begin_drive(), "a worker is driven by its own thread alone");
+    if (metronome) metronome->nudge();  // Now that it counts as awake.
     while (!mine.is_leaving.load(base::memory_order_acquire)) {
         try {
             turn_until_left(mine);
@@ -258,7 +258,7 @@ runtime::~runtime() {
 }
 
 bool runtime::is_on_a_worker() const noexcept {
-    return home_->here() != nullptr;
+    return home_->is_below_us();
 }
 
 void runtime::refuse_on_a_worker(const char* call) const {
@@ -312,11 +312,9 @@ runtime::state::members_iterator runtime::state::begin_retirement(worker_id whic
                                 "chime::runtime::retire_worker: " + std::to_string(which) +
                                     " never was a worker, or has retired");
     }
-    if (const detail::worker* const here = crew.here()) {
-        const auto mine =
-            std::find_if(members.begin(), members.end(), [&](const member& each) { return each.worker == here; });
+    for (const member& each : members) {
         // Two that wait for each other would wait for ever.
-        if (mine == found || mine->is_retiring) {
+        if (each.worker->is_below() && (each.id == which || each.is_retiring)) {
             detail::refuse(errc::on_a_worker,
                            "chime::runtime::retire_worker: called on that worker itself, or on one that is retiring; "
                            "call it from another thread");
@@ -363,6 +361,7 @@ void runtime::state::shut_down() noexcept {
     const bool is_running = !members.empty();
     lock.unlock();
     crew.stop_timers();
+    crew.begin_closing();
     if (is_running) wait_for_rest();
     // Nobody comes or goes any more.
     for (member& each : members) tell_to_leave(each);

@@ -29,6 +29,7 @@ crew::crew(const worker_settings& settings, std::uint32_t seats)
     : settings_(settings),
       clock_(settings.clock),
       identity_(next_identity()),
+      process_(base::process_number()),
       is_alone_(seats == 1),
       most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))),
       callbacks_(settings.max_timers, settings.huge_pages),
@@ -77,7 +78,7 @@ void crew::destroy_pending() noexcept {
             const state_word ending = with_state(value + one_life, timer_state::ending);
             if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
             if (state == timer_state::armed) first().count_end(false);
-            destroy_closure(its, (value & extra_flag) != 0);
+            destroy_claimed(callback_pool::index_of(position), ending);
             break;
         }
     }
@@ -193,14 +194,31 @@ bool crew::has_ready_work() const noexcept {
     return false;
 }
 
+/// Looks at one after the other, so somebody may have had a turn meanwhile and given work to one that was seen at rest:
+/// then the turns have been counted, and it is looked at again.
 bool crew::is_at_rest() const noexcept {
-    if (has_ready_work()) return false;
     const std::uint32_t count = seat_count();
+    const auto turns = [&] {
+        std::uint64_t sum = 0;
+        for (std::uint32_t seat = 0; seat < count; ++seat) sum += at(seat).counters_.turns.get();
+        return sum;
+    };
+    const std::uint64_t before = turns();
+    if (has_ready_work()) return false;
     for (std::uint32_t seat = 0; seat < count; ++seat) {
         const worker& each = at(seat);
         if (each.inbox_.is_closed() ? each.is_driven() : !each.inbox_.is_empty() || !each.is_parked()) return false;
+        if (each.is_driven() && is_stopped() && !each.is_swept()) return false;
     }
-    return true;
+    return turns() == before;
+}
+
+bool crew::is_below_us() const noexcept {
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        if (at(seat).is_below()) return true;
+    }
+    return false;
 }
 
 /// A thread that is no worker has found nothing free; true: it is worth to try again. Throws std::bad_alloc.
@@ -209,6 +227,17 @@ bool crew::tidy_up() {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) is_worth_it = at(seat).tidy_up_elsewhere() || is_worth_it;
     return is_worth_it;
+}
+
+/// A worker has found nothing free; others may have plenty, and give it away in their next turns.
+void crew::ask_for_free_units() noexcept {
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        worker& each = at(seat);
+        if (&each == here()) continue;
+        each.is_wanted_.store(true, base::memory_order_seq_cst);  // Before the look at whether it sleeps.
+        each.wake_up();
+    }
 }
 
 void crew::stop_timers() noexcept {

@@ -114,8 +114,10 @@ class crew {
 
     /// Nothing is ready anywhere, nothing is between two workers. A guess while anybody is awake.
     [[nodiscard]] bool is_at_rest() const noexcept;
-    /// All that were not cancelled yet when everything stopped have been told, by all workers that are awake.
-    [[nodiscard]] std::uint32_t parked_count() const noexcept { return parked_.load(base::memory_order_seq_cst); }
+    /// Is this thread one that drives a worker, whatever else it has begun since?
+    [[nodiscard]] bool is_below_us() const noexcept;
+    /// From now on a task that has been told that everything stops does not even yield any more.
+    void begin_closing() noexcept { is_closing_.store(true, base::memory_order_relaxed); }
 
  private:
     friend class worker;
@@ -159,6 +161,7 @@ class crew {
     [[nodiscard]] bool has_ready_work() const noexcept;
     void inject(unit_index index) noexcept;
     [[nodiscard]] bool tidy_up();
+    void ask_for_free_units() noexcept;
     [[nodiscard]] bool is_seat_clean(std::uint32_t seat) const noexcept;
 
     // crew_timers.cpp
@@ -176,6 +179,7 @@ class crew {
 
     // crew_cancel.cpp
     [[nodiscard]] bool is_below(const timed& its) const noexcept;
+    void destroy_claimed(unit_index index, state_word claimed) noexcept;
     void end_cancelled(unit_index index, state_word claimed) noexcept;
     void notify_waiters(unit_index index, std::uint64_t life) noexcept;
 
@@ -191,6 +195,7 @@ class crew {
     const worker_settings settings_;
     clock_source* const clock_;
     const std::uint32_t identity_;
+    const int process_;  ///< In a forked child nobody drives the workers.
     const bool is_alone_;
     const std::uint32_t
         most_undrained_;  ///< So many commands wait for an owner that sleeps; then it is woken to clean up.
@@ -205,7 +210,10 @@ class crew {
 
     // What is read often and written seldom.
     alignas(base::cache_line_bytes) base::atomic<bool> is_stopped_{false};
-    base::atomic<bool> is_short_{false};  ///< A thread that is no worker has made new units for want of free ones.
+    base::atomic<bool> is_closing_{false};
+    /// A thread that is no worker has made new units for want of free ones.
+    base::atomic<bool> is_short_of_callbacks_{false};
+    base::atomic<bool> is_short_of_slots_{false};
 
     // Who sleeps, who looks for work.
     alignas(base::cache_line_bytes) base::atomic<std::uint32_t> parked_{0};

@@ -72,16 +72,18 @@ cancel_result crew::cancel(timer_handle which) noexcept {
     }
 }
 
+void crew::destroy_claimed(unit_index index, state_word claimed) noexcept {
+    const closure_end ending{this, index, life_of(claimed), closures_ending};
+    closures_ending = &ending;
+    destroy_closure(callbacks_.at(index), (claimed & extra_flag) != 0);
+    closures_ending = ending.before;
+}
+
 /// Whoever has cancelled a timer destroys its closure and gives the record back, unless somebody still holds on to it:
 /// then whoever comes last does.
 void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     callback& its = callbacks_.at(index);
-    {
-        const closure_end ending{this, index, life_of(claimed), closures_ending};
-        closures_ending = &ending;
-        destroy_closure(its, (claimed & extra_flag) != 0);
-        closures_ending = ending.before;
-    }
+    destroy_claimed(index, claimed);
     worker* const mine = owner_here(its);
     if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
         mine->count_end(false);
@@ -129,7 +131,7 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
         return result;
     }
     callback& its = callbacks_.at(which.index);
-    if (is_below(its)) return result;
+    if (is_below(its) || base::process_number() != process_) return result;
     if (result == cancel_result::gone) {
         // Somebody else may have cancelled it this moment, and still be busy with its closure.
         for (;;) {

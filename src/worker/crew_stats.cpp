@@ -138,6 +138,10 @@ timer_stats crew::stats() const noexcept {
     sums.suspensions += spawned;
     sums.waiting += spawned;
     sums.migrated += migrated_elsewhere_.sum();
+    // Read one after the other while others count: an end may be seen, and its beginning not.
+    for (std::uint64_t* const each : {&sums.pending, &sums.tasks, &sums.waiting}) {
+        if (static_cast<std::int64_t>(*each) < 0) *each = 0;
+    }
     return sums;
 }
 

@@ -13,7 +13,7 @@ unit_index crew::take_slot() {
     if (worker* const mine = here()) return mine->take_slot();
     unit_index taken = slots_.pop_shared();
     if (taken == no_unit) {
-        is_short_.store(true, base::memory_order_relaxed);  // A worker may have plenty; see its next turn.
+        is_short_of_slots_.store(true, base::memory_order_relaxed);  // A worker may have plenty; see its next turn.
         taken = slots_.carve(1);
     }
     if (taken == no_unit && tidy_up()) taken = slots_.pop_shared();

@@ -34,7 +34,7 @@ void crew::destroy_closure(callback& its, bool has_extra) noexcept {
 unit_index crew::take_callback() {
     unit_index taken = callbacks_.pop_shared();
     if (taken == no_unit) [[unlikely]] {
-        is_short_.store(true, base::memory_order_relaxed);  // A worker may have plenty; see its next turn.
+        is_short_of_callbacks_.store(true, base::memory_order_relaxed);  // A worker may have plenty; see its next turn.
         taken = callbacks_.carve(carved_at_once);
         if (taken == no_unit) return no_unit;
         const unit_index rest = callbacks_.at(taken).link.load(base::memory_order_relaxed);

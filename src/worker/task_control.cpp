@@ -72,7 +72,7 @@ void task_control::wait() {
             refuse(errc::on_a_worker,
                    "chime: in a simulation nobody else runs the task; use block_on(), or let time go on");
         }
-        if (its().home != nullptr && its().home->here() != nullptr) {
+        if (its().home != nullptr && its().home->is_below_us()) {
             refuse(errc::on_a_worker,
                    "chime: this thread runs the task itself, or could have to; co_await the handle instead");
         }

@@ -19,6 +19,7 @@ namespace {
 
 /// A timer is cascaded up to seven times, loaded and fired.
 constexpr std::size_t work_per_timer = 16;
+constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
 constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
@@ -68,15 +69,23 @@ void worker::end_drive() noexcept {
 }
 
 bool worker::try_end_for_good() noexcept {
-    return driver_.exchange(driver::never, base::memory_order_acquire) != driver::somebody;
+    for (;;) {
+        driver before = driver::nobody;
+        if (driver_.compare_exchange_strong(before, driver::never, base::memory_order_acquire)) return true;
+        if (before != driver::tidier) return before == driver::never;
+        base::yield_this_thread();
+    }
 }
 
-/// The owner gives away all that is free.
-void worker::share_all() noexcept {
-    constexpr std::size_t most = std::size_t{1} << 16U;  // Whoever needs more asks again.
-    const auto prepare = [this](timed& its) { part_with(its); };
-    if (!free_callbacks_.is_empty()) free_callbacks_.donate(std::min(free_callbacks_.count(), most), prepare);
-    if (!free_slots_.is_empty()) free_slots_.donate(std::min(free_slots_.count(), most), prepare);
+/// The owner gives away what is free, up to so many.
+void worker::share_callbacks(std::size_t most) noexcept {
+    if (free_callbacks_.is_empty()) return;
+    free_callbacks_.donate(std::min(free_callbacks_.count(), most), [this](timed& its) { part_with(its); });
+}
+
+void worker::share_slots(std::size_t most) noexcept {
+    if (free_slots_.is_empty()) return;
+    free_slots_.donate(std::min(free_slots_.count(), most), [this](timed& its) { part_with(its); });
 }
 
 /// Nothing is free, or so it seems to a thread that is not the owner: what was given back may still be in the inbox, or
@@ -90,13 +99,14 @@ bool worker::tidy_up_elsewhere() {
         return false;
     }
     struct end_of_tidying {
-        ~end_of_tidying() { mine.driver_.store(driver::nobody, base::memory_order_release); }
+        ~end_of_tidying() { mine.driver_.store(driver::nobody, base::memory_order_release); }  // Nobody else does.
         worker& mine;
     } const at_the_end{*this};
     if (inbox_.is_closed()) return false;  // It has retired, and given away all that it had.
     const turn_scope scope(*this);
     obey(unlimited_work);
-    share_all();
+    share_callbacks(most_shared);
+    share_slots(most_shared);
     return true;
 }
 
@@ -107,12 +117,20 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const std::uint64_t obeyed_before = counters_.commands.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_work);
-    if (is_wanted_.load(base::memory_order_relaxed) || crew_.is_short_.load(base::memory_order_relaxed)) [[unlikely]] {
+    if (is_wanted_.load(base::memory_order_relaxed)) [[unlikely]] {
         is_wanted_.store(false, base::memory_order_relaxed);
-        crew_.is_short_.store(false, base::memory_order_relaxed);
-        share_all();
+        share_callbacks(most_shared);
+        share_slots(most_shared);
     }
-    if (crew_.is_stopped() && !is_swept_) [[unlikely]]
+    if (crew_.is_short_of_callbacks_.load(base::memory_order_relaxed)) [[unlikely]] {
+        crew_.is_short_of_callbacks_.store(false, base::memory_order_relaxed);
+        share_callbacks(most_shared);
+    }
+    if (crew_.is_short_of_slots_.load(base::memory_order_relaxed)) [[unlikely]] {
+        crew_.is_short_of_slots_.store(false, base::memory_order_relaxed);
+        share_slots(most_shared);
+    }
+    if (crew_.is_stopped() && !is_swept()) [[unlikely]]
         sweep(is_bounded ? settings_.command_budget : unlimited_work);
     if (!is_alone_) find_work();
 
@@ -121,14 +139,22 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     inline_left_ = settings_.inline_budget;
     // Where only one thing may run, timers and tasks take turns [G12].
     if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, answer);
+    begins_with_ready_ = std::exchange(is_in_turn_, true) && !begins_with_ready_;
+    const auto run_some = [&] {
+        if (answer.ran >= most) return;
+        run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran), answer);
+    };
+    if (begins_with_ready_) [[unlikely]]
+        run_some();
     if (answer.ran < most) fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
-    if (answer.ran < most) run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran), answer);
+    if (!begins_with_ready_) run_some();
+    is_in_turn_ = false;
 
     if (was_parked && answer.ran == 0 && counters_.commands.get() == obeyed_before) counters_.idle_wakeups.add();
     publish_wheel_counters();
     answer.wake_at = next_deadline();
     answer.is_busy = answer.is_busy || ready_count() != 0 || ordered_ != no_unit || taken_ != no_unit ||
-                     !inbox_.is_empty() || answer.wake_at <= now_ || (crew_.is_stopped() && !is_swept_) ||
+                     !inbox_.is_empty() || answer.wake_at <= now_ || (crew_.is_stopped() && !is_swept()) ||
                      (!is_alone_ && crew_.has_ready_work());
     if (settings_.times_callbacks) {
         counters_.longest_turn_ns.raise_to(static_cast<std::uint64_t>((now() - began).count()));
@@ -186,7 +212,7 @@ void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& i
 /// What other threads ask for without a command. Seq_cst: looked at after publishing, and asked for before the look at
 /// what is published.
 bool worker::has_orders() const noexcept {
-    return (crew_.is_stopped_.load(base::memory_order_seq_cst) && !is_swept_) ||
+    return (crew_.is_stopped_.load(base::memory_order_seq_cst) && !is_swept()) ||
            is_wanted_.load(base::memory_order_seq_cst) || is_called_.load(base::memory_order_seq_cst);
 }
 
@@ -400,7 +426,7 @@ void worker::sweep(std::size_t budget) noexcept {
         if (state_of(value) != timer_state::armed || its.owner() != seat_) continue;
         crew_.cancel(name_of(index, life_of(value)));
     }
-    is_swept_ = budget != 0;
+    if (budget != 0) is_swept_.store(true, base::memory_order_release);  // Pairs with crew::is_at_rest().
 }
 
 }  // namespace chime::inline v0::detail

@@ -129,6 +129,7 @@ class worker final : public clock_listener {
     void time_moved() noexcept override { wake_up(); }
     [[nodiscard]] bool was_woken() const noexcept override { return !parking_.is_parked(); }
     [[nodiscard]] bool is_parked() const noexcept { return parking_.is_parked(); }
+    [[nodiscard]] bool is_swept() const noexcept { return is_swept_.load(base::memory_order_acquire); }
     /// When it sleeps for something: until when. Awake: the beginning of time.
     [[nodiscard]] ordinal parked_until() const noexcept { return parking_.parked_until(); }
 
@@ -138,8 +139,8 @@ class worker final : public clock_listener {
     [[nodiscard]] bool is_current() const noexcept { return current == this; }
     /// Is whatever runs on this loop below us on the stack, perhaps with the turn of another loop in between?
     [[nodiscard]] bool is_below() const noexcept {
-        return is_current() ||
-               (is_driven() && turning_thread_.load(base::memory_order_relaxed) == base::thread_number());
+        return is_current() || (!settings_.is_simulated && is_driven() &&
+                                turning_thread_.load(base::memory_order_relaxed) == base::thread_number());
     }
     /// Adds what this worker has counted.
     void add_stats(timer_stats& sums) const noexcept;
@@ -188,7 +189,7 @@ class worker final : public clock_listener {
     void sweep(std::size_t budget) noexcept;
     void publish_wheel_counters() noexcept;
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
-    void share_all() noexcept;
+    void share_slots(std::size_t most) noexcept;
     void part_with(timed& its) const noexcept;
     [[nodiscard]] bool has_orders() const noexcept;
     [[nodiscard]] bool tidy_up_elsewhere();
@@ -200,6 +201,7 @@ class worker final : public clock_listener {
     [[nodiscard]] std::size_t ready_count() const noexcept;
     [[nodiscard]] unit_index pop_ready() noexcept;
     void find_work() noexcept;
+    [[nodiscard]] std::size_t take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept;
     void end_search() noexcept;
 
     // worker_retire.cpp
@@ -217,6 +219,7 @@ class worker final : public clock_listener {
     void free_callback(unit_index index) noexcept;
     void free_callback(unit_index index, callback& its) noexcept;
     void share_callbacks() noexcept;
+    void share_callbacks(std::size_t most) noexcept;
     void run_callback(unit_index index, ordinal now);
     void end_run(unit_index index) noexcept;
     void run_posted(unit_index index);
@@ -311,16 +314,18 @@ class worker final : public clock_listener {
     bool has_departed_ = false;
     bool is_condemned_ = false;
     bool prefers_ready_ = false;
+    bool is_in_turn_ = false;         ///< At the beginning of a turn: the last one was ended by an exception.
+    bool begins_with_ready_ = false;  ///< After an exception, what it has kept from running comes first.
     bool was_parked_ = false;
 
     std::size_t swept_callbacks_ = 0;
     std::size_t swept_slots_ = 0;
-    bool is_swept_ = false;
 
     std::int64_t posted_ = 0;  ///< Functions that wait to be run.
     worker_counters counters_;
 
     // What other threads read.
+    base::atomic<bool> is_swept_{false};  ///< Everything stops, and all that is ours was told.
     counter progress_;
     base::atomic<ordinal> first_deadline_{end_of_time};
     base::atomic<bool> is_stamping_{false};

@@ -37,34 +37,43 @@ unit_index worker::pop_ready() noexcept {
     return is_alone_ ? ready_.pop(units_) : ring_.pop();
 }
 
-/// Gets something to do: what is nobody's, then half of what another worker has. Now and then what is nobody's is looked
-/// at even if there is enough to do, so that it does not wait for ever.
+/// Gets something to do: what is nobody's, and if that is nothing, half of what another worker has.
 void worker::find_work() noexcept {
-    constexpr std::uint64_t turns_between_looks = 64;
     if (is_called_.load(base::memory_order_relaxed) && is_called_.exchange(false, base::memory_order_seq_cst)) {
         is_searching_ = true;  // The call has counted us.
     }
     std::array<unit_index, ready_ring::capacity / 2> taken;
-    const bool has_enough = ring_.size() != 0;
-    if (has_enough && counters_.turns.get() % turns_between_looks != 0) {
-        end_search();
-        return;
-    }
-    if (!is_searching_ && !has_enough) {
-        crew_.searching_.fetch_add(1, base::memory_order_seq_cst);
-        is_searching_ = true;
-    }
-    const std::size_t room = ready_ring::capacity - ring_.size();
-    std::size_t count = crew_.injection_.take(units_, taken, room);
-    const std::uint32_t seats = crew_.seat_count();
-    for (std::uint32_t step = 0; count == 0 && !has_enough && step < seats; ++step) {
-        victim_ = victim_ + 1 < seats ? victim_ + 1 : 0;
-        if (victim_ == seat_) continue;
-        count = crew_.at(victim_).ring_.take_half(taken);
-        counters_.stolen.add(count);
+    std::size_t count = take_injected(taken);
+    if (count == 0 && ring_.size() == 0) {
+        if (!is_searching_) {
+            crew_.searching_.fetch_add(1, base::memory_order_seq_cst);
+            is_searching_ = true;
+        }
+        const std::uint32_t seats = crew_.seat_count();
+        for (std::uint32_t step = 0; count == 0 && step < seats; ++step) {
+            victim_ = victim_ + 1 < seats ? victim_ + 1 : 0;
+            if (victim_ == seat_) continue;
+            count = crew_.at(victim_).ring_.take_half(taken);
+            counters_.stolen.add(count);
+        }
     }
     for (std::size_t position = 0; position < count; ++position) push_ready(taken[position]);
     end_search();
+}
+
+/// What is nobody's, as far as there is room for it. If the ring is full, some of it changes places with some of what is
+/// nobody's: otherwise tasks that keep a ring full would keep the others waiting for ever [G12].
+std::size_t worker::take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept {
+    constexpr std::size_t exchanged = 16;
+    const std::size_t room = ready_ring::capacity - ring_.size();
+    if (room != 0) return crew_.injection_.take(units_, taken, room);
+    const std::size_t count = crew_.injection_.take(units_, taken, exchanged);
+    for (std::size_t left = count; left != 0; --left) {
+        const unit_index displaced = ring_.pop();
+        if (displaced == no_unit) break;  // Others have taken it all meanwhile.
+        crew_.injection_.push(units_, displaced);
+    }
+    return count;
 }
 
 /// While somebody searches, nobody is called. So whoever was the last to look, found or not, looks once more after he has

@@ -40,7 +40,8 @@ void worker::retire() noexcept {
     publish_wheel_counters();
 
     for (unit_index ready = ring_.pop(); ready != no_unit; ready = ring_.pop()) crew_.injection_.push(units_, ready);
-    while (!free_callbacks_.is_empty() || !free_slots_.is_empty()) share_all();
+    share_callbacks(free_callbacks_.count());
+    share_slots(free_slots_.count());
 
     first_deadline_.store(end_of_time, base::memory_order_relaxed);
     if (is_called_.exchange(false, base::memory_order_seq_cst)) {
@@ -56,15 +57,18 @@ void worker::give_away_chain(unit_index chain) noexcept {
     while (chain != no_unit) {
         timed& its = units_.at(chain);
         const unit_index next = its.link.load(base::memory_order_relaxed);
-        if ((chain & slot_bit) == 0 && !its.is_numbered()) its.set_number(take_number());
+        if ((chain & slot_bit) == 0 && !its.is_numbered()) {
+            its.set_number((take_number() & ~timed::owner_mask) | its.owner());
+        }
         give_away(chain);
         chain = next;
     }
 }
 
 void worker::give_away(unit_index index) noexcept {
-    units_.at(index).set_owner(timed::nobody);
-    counters_.migrated.add();
+    timed& its = units_.at(index);
+    if (its.owner() == seat_) counters_.migrated.add();  // Otherwise it comes from there, and was counted before.
+    its.set_owner(timed::nobody);
     static_cast<void>(crew_.merged_.push(units_, index));  // Is never closed.
 }
 

@@ -42,8 +42,10 @@ void worker::refuse_wait() {
 // --- Beginning.
 
 unit_index worker::take_slot() {
-    if (free_slots_.is_empty() && !free_slots_.refill(carved_at_once)) [[unlikely]]
+    if (free_slots_.is_empty() && !free_slots_.refill(carved_at_once)) [[unlikely]] {
+        if (!is_alone_) crew_.ask_for_free_units();
         return no_unit;
+    }
     return free_slots_.pop();
 }
 
@@ -157,9 +159,15 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
     task_slot& its = current_slot();
     begin_wait(its, frame, promise);
     state_word value = its.state.load(base::memory_order_relaxed);
+    const bool is_closing = crew_.is_closing_.load(base::memory_order_relaxed);
+    if (is_closing && (value & told_flag) != 0) [[unlikely]] {
+        is_condemned_ = true;  // It was told before, and would go on for ever.
+        return;
+    }
+    const state_word told = is_closing ? told_flag : 0;
     state_word scheduled = 0;
     do {
-        scheduled = with_cause(with_phase(value + one_life, task_phase::scheduled), wake_cause::completion);
+        scheduled = told | with_cause(with_phase(value + one_life, task_phase::scheduled), wake_cause::completion);
     } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel));
     if ((value & linked_flag) == 0) push_ready(current_slot_);
 }

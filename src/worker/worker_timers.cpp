@@ -31,6 +31,7 @@ void worker::free_callback(unit_index index) noexcept {
         if (!free_callbacks_.is_empty() || free_callbacks_.refill(carved_at_once)) index = free_callbacks_.pop();
     }
     if (index == no_unit) [[unlikely]] {
+        if (!is_alone_) crew_.ask_for_free_units();
         crew_.refused_.add(1);
         return {};
     }
