@@ -108,7 +108,7 @@ class join_state final : public task_control {
         if (std::exchange(is_taken, true)) {
             refuse(errc::empty_task, "chime::join_handle: the result was taken before; await a handle once");
         }
-        if (failure) std::rethrow_exception(failure);
+        if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
         if (!value) refuse(errc::cancelled, "chime::join_handle: the task was destroyed before it came to its end");
         if constexpr (std::is_reference_v<T>) {
             return **value;

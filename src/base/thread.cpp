@@ -10,7 +10,7 @@
 
 namespace chime::inline v0::base {
 
-int process_number() noexcept {
+int fork_number() noexcept {
     return ::getpid();
 }
 

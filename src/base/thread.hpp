@@ -10,8 +10,8 @@ namespace chime::inline v0::base {
 /// The one thread of the library: joined by its owner, as std::thread demands.
 using thread = std::thread;
 
-/// A forked child has another one.
-[[nodiscard]] int process_number() noexcept;
+/// The number of this process; a forked child has another one.
+[[nodiscard]] int fork_number() noexcept;
 
 /// How many processors the calling thread may run on; at least one.
 [[nodiscard]] unsigned usable_processors() noexcept;

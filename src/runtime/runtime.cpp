@@ -88,7 +88,7 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
       timers(&crew),
       scheduler(&crew),
       crew(settings_of(config, driver != nullptr), detail::crew::most_seats),
-      home_process(base::process_number()) {
+      home_fork(base::fork_number()) {
     if (config.metronome) {
         metronome = std::make_unique<detail::metronome>(
             crew, detail::metronome::settings{
@@ -248,7 +248,7 @@ runtime::runtime(const runtime_config& config, simulator* driver)
 }
 
 runtime::~runtime() {
-    if (state_->home_process != base::process_number()) {
+    if (state_->home_fork != base::fork_number()) {
         // A forked child: the threads are in the parent, and whatever they were doing stays undone. All of it is left alone.
         static_cast<void>(state_.release());
         return;

@@ -58,7 +58,7 @@ struct runtime::state {
     chime::timers timers;
     chime::scheduler scheduler;
     detail::crew crew;
-    const int home_process;  ///< In a forked child there are no workers.
+    const int home_fork;  ///< In a forked child there are no workers.
 
     mutable base::mutex mutex;
     using members_iterator = std::list<member>::iterator;

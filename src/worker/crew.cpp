@@ -29,7 +29,7 @@ crew::crew(const worker_settings& settings, std::uint32_t seats)
     : settings_(settings),
       clock_(settings.clock),
       identity_(next_identity()),
-      process_(base::process_number()),
+      fork_(base::fork_number()),
       is_alone_(seats == 1),
       most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))),
       callbacks_(settings.max_timers, settings.huge_pages),

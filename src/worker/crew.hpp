@@ -195,7 +195,7 @@ class crew {
     const worker_settings settings_;
     clock_source* const clock_;
     const std::uint32_t identity_;
-    const int process_;  ///< In a forked child nobody drives the workers.
+    const int fork_;  ///< In a forked child nobody drives the workers.
     const bool is_alone_;
     const std::uint32_t
         most_undrained_;  ///< So many commands wait for an owner that sleeps; then it is woken to clean up.
