@@ -171,7 +171,7 @@ class virtual_context {
 class simulation {
  public:
     /// Throws like runtime. The clock of `config` is replaced; by default there are four workers.
-    CHIME_API explicit simulation(std::uint64_t seed, runtime_config config = {});
+    CHIME_API explicit simulation(std::uint64_t seed, const runtime_config& config = {});
     simulation(const simulation&) = delete;
     simulation& operator=(const simulation&) = delete;
     CHIME_API ~simulation();

@@ -142,8 +142,8 @@ runtime::state::member& runtime::state::start_member(detail::worker& seated) {
 void runtime::state::drive(member& mine) noexcept {
     base::name_this_thread("chime-" + std::to_string(mine.id));
     if (config.pin_workers) {
-        // Refused: it runs anywhere.
-        static_cast<void>(base::pin_this_thread(base::usable_processor(mine.processor)));
+        // Refused, it runs anywhere.
+        [[maybe_unused]] const std::error_code refused = base::pin_this_thread(base::usable_processor(mine.processor));
     }
     base::set_timer_slack(std::chrono::nanoseconds{1});
     CHIME_CHECK(mine.worker->try_begin_drive(), "a worker is driven by its own thread alone");
@@ -196,7 +196,7 @@ void runtime::state::wait_for_rest() noexcept {
 }
 
 /// It was told to leave: waits until it has.
-void runtime::state::end_member(member& leaving) noexcept {
+void runtime::state::end_member(member& leaving) const noexcept {
     if (simulated_by == nullptr) {
         leaving.thread.join();
         return;
@@ -250,7 +250,7 @@ runtime::runtime(const runtime_config& config, simulator* driver)
 runtime::~runtime() {
     if (state_->home_fork != base::fork_number()) {
         // A forked child: the threads are in the parent, and whatever they were doing stays undone. All of it is left alone.
-        static_cast<void>(state_.release());
+        [[maybe_unused]] const state* const left_alone = state_.release();
         return;
     }
     CHIME_CHECK(!is_on_a_worker(), "a runtime is not destroyed from inside one of its own callbacks or tasks");

@@ -81,7 +81,7 @@ struct runtime::state {
     void report(std::exception_ptr thrown) noexcept;
     [[nodiscard]] members_iterator begin_retirement(worker_id which);
     static void tell_to_leave(member& told) noexcept;
-    void end_member(member& leaving) noexcept;
+    void end_member(member& leaving) const noexcept;
     void wait_for_rest() noexcept;
     void shut_down() noexcept;
     [[nodiscard]] runtime_stats stats() const;

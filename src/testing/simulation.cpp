@@ -154,7 +154,8 @@ std::size_t simulation::state::advance_to(time_point limit, const std::function<
     return steps;
 }
 
-simulation::simulation(std::uint64_t seed, runtime_config config) : state_(std::make_unique<state>(seed, config)) {}
+simulation::simulation(std::uint64_t seed, const runtime_config& config)
+    : state_(std::make_unique<state>(seed, config)) {}
 
 simulation::~simulation() = default;
 

@@ -222,7 +222,7 @@ bool crew::is_below_us() const noexcept {
 }
 
 /// A thread that is no worker has found nothing free; true: it is worth to try again. Throws std::bad_alloc.
-bool crew::tidy_up() {
+bool crew::tidy_up() const {
     bool is_worth_it = false;
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) is_worth_it = at(seat).tidy_up_elsewhere() || is_worth_it;
@@ -230,7 +230,7 @@ bool crew::tidy_up() {
 }
 
 /// A worker has found nothing free; others may have plenty, and give it away in their next turns.
-void crew::ask_for_free_units() noexcept {
+void crew::ask_for_free_units() const noexcept {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
         worker& each = at(seat);
@@ -248,11 +248,11 @@ void crew::stop_timers() noexcept {
 
 // --- Work that only counts.
 
-void crew::add_work() noexcept {
+void crew::add_work() const noexcept {
     if (is_alone_) first().foreign_work_.fetch_add(1, base::memory_order_seq_cst);
 }
 
-void crew::drop_work() noexcept {
+void crew::drop_work() const noexcept {
     if (!is_alone_) return;
     worker& only = first();
     // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in park().
@@ -271,12 +271,12 @@ void crew::drop_guard() noexcept {
     drop_work();
 }
 
-void crew::add_outside_work() noexcept {
+void crew::add_outside_work() const noexcept {
     first().outside_work_.fetch_add(1, base::memory_order_seq_cst);
     add_work();
 }
 
-void crew::drop_outside_work() noexcept {
+void crew::drop_outside_work() const noexcept {
     const bool was_last = first().outside_work_.fetch_sub(1, base::memory_order_seq_cst) == 1;
     drop_work();
     if (was_last && clock_ != nullptr) first().wake_up();  // It may be that time can go on now.

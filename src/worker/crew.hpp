@@ -101,13 +101,13 @@ class crew {
 
     // --- Work that only counts, of a crew of one: jobs elsewhere, guards.
 
-    void add_work() noexcept;
-    void drop_work() noexcept;
+    void add_work() const noexcept;
+    void drop_work() const noexcept;
     void add_guard() noexcept;
     void drop_guard() noexcept;
     /// Work that does not follow the clock: while there is some, virtual time does not jump.
-    void add_outside_work() noexcept;
-    void drop_outside_work() noexcept;
+    void add_outside_work() const noexcept;
+    void drop_outside_work() const noexcept;
 
     [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
     [[nodiscard]] const worker_settings& settings() const noexcept { return settings_; }
@@ -160,8 +160,8 @@ class crew {
     void call_somebody() noexcept;
     [[nodiscard]] bool has_ready_work() const noexcept;
     void inject(unit_index index) noexcept;
-    [[nodiscard]] bool tidy_up();
-    void ask_for_free_units() noexcept;
+    [[nodiscard]] bool tidy_up() const;
+    void ask_for_free_units() const noexcept;
     [[nodiscard]] bool is_seat_clean(std::uint32_t seat) const noexcept;
 
     // crew_timers.cpp
