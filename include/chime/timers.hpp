@@ -245,7 +245,7 @@ class timers {
     timer_handle fill(const detail::arming& begun, Function&& function, detail::arming_details& details) {
         using plain = detail::closure_in<std::decay_t<Function>, detail::closure_bytes>;
         using beside = detail::closure_in<std::decay_t<Function>, detail::closure_bytes_beside_extra>;
-        if (details.period_ns == 0 && !details.token->can_be_cancelled() && !begun.records_location) [[likely]] {
+        if (details.period_ns == 0 && !details.token->can_be_cancelled() && begun.records_location == 0) [[likely]] {
             put<plain>(begun, std::forward<Function>(function));
             return detail::arm(*home_, begun.index, plain::operations, details.limit);
         }

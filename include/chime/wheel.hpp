@@ -653,6 +653,9 @@ class ticket_wheel {
     /// A timer ends its life.
     void count_end() noexcept { credit_ -= timer_credit; }
 
+    /// Is it time for limit_stale()?
+    [[nodiscard]] bool owes_scrub() const noexcept { return credit_ < 0; }
+
     /// Call after anything that costs credit: keeps the stale tickets below the live ones plus the slack.
     template <ticket_resolver Records>
     void limit_stale(Records& records) noexcept {

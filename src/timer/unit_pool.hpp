@@ -39,7 +39,7 @@ class unit_pool {
     [[nodiscard]] std::byte* data() const noexcept { return memory_.data(); }
 
     [[nodiscard]] Unit& at(unit_index index) const noexcept {
-        return *std::launder(reinterpret_cast<Unit*>(memory_.data() + std::size_t{index & ~slot_bit} * unit_bytes));
+        return *std::launder(reinterpret_cast<Unit*>(memory_.data() + std::size_t{index ^ Kind} * unit_bytes));
     }
 
     [[nodiscard]] static constexpr unit_index index_of(std::size_t position) noexcept {
@@ -49,10 +49,8 @@ class unit_pool {
     /// How many there are, free ones included. Acquire: pairs with the release in carve(), so they are constructed.
     [[nodiscard]] std::size_t size() const noexcept { return used_.load(base::memory_order_acquire); }
 
-    /// Does this index name one, whoever made it up?
-    [[nodiscard]] bool contains(unit_index index) const noexcept {
-        return (index & slot_bit) == Kind && (index & ~slot_bit) < size();
-    }
+    /// Does this index name one, whoever made it up? One of the other kind is larger than all of ours.
+    [[nodiscard]] bool contains(unit_index index) const noexcept { return (index ^ Kind) < size(); }
 
     /// One of those that were given back, for a thread that has no magazine; no_unit: there is none. Any thread.
     [[nodiscard]] unit_index pop_shared() noexcept {
@@ -130,8 +128,9 @@ template <class Pool>
 class unit_magazine {
  public:
     /// Throws std::bad_alloc.
-    explicit unit_magazine(Pool& pool) : pool_(pool), memory_(pool.limit() * sizeof(unit_index)) {
+    explicit unit_magazine(Pool& pool) : pool_(pool), memory_((pops_ahead + pool.limit()) * sizeof(unit_index)) {
         if (!make_room()) throw std::bad_alloc();
+        std::fill_n(fetched(), pops_ahead, Pool::index_of(0));
     }
 
     [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
@@ -145,9 +144,12 @@ class unit_magazine {
         return true;
     }
 
+    /// There is always memory for as many as the owner keeps in reserve.
+    void push_within_reserve(unit_index freed) noexcept { stack()[count_++] = freed; }
+
     [[nodiscard]] unit_index pop() noexcept {
         const unit_index taken = stack()[--count_];
-        pool_.prefetch(stack()[count_ - std::min(count_, pops_ahead)]);
+        pool_.prefetch(fetched()[count_]);
         return taken;
     }
 
@@ -189,12 +191,16 @@ class unit_magazine {
     /// How far ahead a unit is fetched: those of timers that fired lie anywhere.
     static constexpr std::size_t pops_ahead = 8;
 
-    [[nodiscard]] unit_index* stack() const noexcept { return reinterpret_cast<unit_index*>(memory_.data()); }
+    /// What is fetched when the stack is so high. Below the stack there are as many entries that name the first unit.
+    [[nodiscard]] unit_index* fetched() const noexcept { return reinterpret_cast<unit_index*>(memory_.data()); }
+    [[nodiscard]] unit_index* stack() const noexcept { return fetched() + pops_ahead; }
+
+    static_assert(base::mapping::chunk_bytes / sizeof(unit_index) >= pops_ahead + kept_in_reserve);
 
     /// There is address space for all units of the pool, and memory for as many as were ever here at once.
     [[gnu::noinline]] bool make_room() noexcept {
         if (!memory_.commit(memory_.committed_bytes() + 1)) return false;
-        room_ = memory_.committed_bytes() / sizeof(unit_index);
+        room_ = memory_.committed_bytes() / sizeof(unit_index) - pops_ahead;
         return true;
     }
 

@@ -167,6 +167,7 @@ class crew {
     // crew_timers.cpp
     [[nodiscard]] unit_index take_callback();
     [[nodiscard]] arming begin_arming_elsewhere();
+    timer_handle arm_elsewhere(unit_index index, const closure_operations& operations, wait_limit limit) noexcept;
     void count_arm_elsewhere(worker& target) noexcept;
     void end_if_stopped(timer_handle made) noexcept;
     [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
@@ -175,9 +176,12 @@ class crew {
         return {.life = life | std::uint64_t{seat} << life_bits, .index = index, .runtime = identity_};
     }
     static void destroy_closure(callback& its, bool has_extra) noexcept;
-    [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept;
+    [[nodiscard]] static bool is_waiting(unit_index index, state_word value) noexcept {
+        return (index & slot_bit) != 0 ? phase_of(value) == task_phase::idle : state_of(value) == timer_state::armed;
+    }
 
     // crew_cancel.cpp
+    cancel_result cancel_whatever(timer_handle which) noexcept;
     [[nodiscard]] bool is_below(const timed& its) const noexcept;
     void destroy_claimed(unit_index index, state_word claimed) noexcept;
     void end_cancelled(unit_index index, state_word claimed) noexcept;

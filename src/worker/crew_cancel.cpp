@@ -30,7 +30,50 @@ bool is_ending_here(const crew* home, unit_index index, std::uint64_t life) noex
 
 }  // namespace
 
+/// The usual case: a worker cancels what is pending with itself, and nobody else is at it. It takes few instructions and
+/// no stack: with a million timers the record is far away, and the processor can fetch what the caller needs next only if
+/// that is not too many instructions ahead.
 cancel_result crew::cancel(timer_handle which) noexcept {
+    worker* const mine = here();
+    if (mine == nullptr || which.runtime != identity_ || !callbacks_.contains(which.index)) [[unlikely]]
+        return cancel_whatever(which);
+    callback& its = callbacks_.at(which.index);
+    const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
+    const state_word vacant = with_state(armed, timer_state::vacant) + one_life;
+    // Acquire: pairs with the release that armed it, so that the closure can be destroyed.
+    state_word value = its.state.load(base::memory_order_acquire);
+    // What is ours stays ours while we are here.
+    if (value != armed || its.owner() != mine->seat_) [[unlikely]]
+        return cancel_whatever(which);
+    if (its.its_operations().destroy != nullptr) return mine->cancel_and_destroy(which.index, its, value);
+    if (!its.state.compare_exchange_strong(value, vacant, base::memory_order_acq_rel)) [[unlikely]]
+        return cancel_whatever(which);
+    mine->count_end(false);
+    mine->leave_wheel(its);
+    if (mine->try_free_callback(which.index, life_of(vacant))) [[likely]]
+        return cancel_result::cancelled;
+    return mine->free_cancelled(which.index);
+}
+
+/// The same for a closure that has something to destroy. `armed` is what the word has just said.
+[[gnu::noinline]] cancel_result worker::cancel_and_destroy(unit_index index, callback& its, state_word armed) noexcept {
+    const state_word vacant = with_state(armed, timer_state::vacant) + one_life;
+    const state_word ending = with_state(vacant, timer_state::ending);
+    if (!its.state.compare_exchange_strong(armed, ending, base::memory_order_acq_rel)) {
+        return crew_.cancel_whatever(name_of(index, life_of(vacant) - 1));
+    }
+    its.its_operations().destroy(its.closure);
+    its.state.store(vacant, base::memory_order_relaxed);  // Nobody else has a reason to touch it.
+    count_end(false);
+    return free_cancelled(index);
+}
+
+[[gnu::noinline]] cancel_result worker::free_cancelled(unit_index index) noexcept {
+    free_callback(index);
+    return cancel_result::cancelled;
+}
+
+[[gnu::noinline]] cancel_result crew::cancel_whatever(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
     if (which.is_sleep()) {
         // A wait for something else than time has no handle, whatever somebody makes up.
@@ -40,7 +83,6 @@ cancel_result crew::cancel(timer_handle which) noexcept {
     }
     if (!callbacks_.contains(which.index)) return cancel_result::gone;
     callback& its = callbacks_.at(which.index);
-    // Acquire: pairs with the release that armed it, so that the closure can be destroyed.
     state_word value = its.state.load(base::memory_order_acquire);
     for (;;) {
         if (life_of(value) != which.timer_id()) return cancel_result::gone;
@@ -48,16 +90,7 @@ cancel_result crew::cancel(timer_handle which) noexcept {
         case timer_state::armed: {
             const state_word ending = (with_state(value, timer_state::ending) & ~moved_flag) + one_life;
             if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
-            worker* const mine = owner_here(its);
-            if (mine != nullptr && (ending & (linked_flag | locked_flag | extra_flag)) == 0) [[likely]] {
-                if (const auto destroy = its.its_operations().destroy) destroy(its.closure);
-                mine->count_end(false);
-                // Nobody else has a reason to touch it.
-                its.state.store(ending & ~flag_mask, base::memory_order_relaxed);
-                mine->free_callback(which.index, its);
-            } else {
-                end_cancelled(which.index, ending);
-            }
+            end_cancelled(which.index, ending);
             return cancel_result::cancelled;
         }
         case timer_state::preparing:

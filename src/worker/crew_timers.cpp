@@ -9,10 +9,6 @@
 
 namespace chime::inline v0::detail {
 
-bool crew::is_waiting(unit_index index, state_word value) noexcept {
-    return (index & slot_bit) != 0 ? phase_of(value) == task_phase::idle : state_of(value) == timer_state::armed;
-}
-
 ordinal crew::deadline_of(wait_limit limit) const noexcept {
     if (limit.is_absolute != 0) return to_ordinal(time_point{duration{limit.count}});
     return ordinal_after(to_ordinal(now()), limit.count);
@@ -78,6 +74,11 @@ void crew::abandon_arming(const arming& begun) noexcept {
 timer_handle crew::arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept {
     if (worker* const mine = here()) [[likely]]
         return mine->arm(index, operations, limit);
+    return arm_elsewhere(index, operations, limit);
+}
+
+[[gnu::noinline]] timer_handle crew::arm_elsewhere(unit_index index, const closure_operations& operations,
+                                                   wait_limit limit) noexcept {
     callback& its = callbacks_.at(index);
     its.operations.store(&operations, base::memory_order_relaxed);
     const state_word vacant = its.state.load(base::memory_order_relaxed);

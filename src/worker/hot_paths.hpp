@@ -31,10 +31,10 @@ inline void worker::part_with(timed& its) const noexcept {
     if (!is_alone_) its.disown_ticket();
 }
 
-/// The owner gives a record back. Its word says vacant already.
-inline void worker::free_callback(unit_index index, callback& its) noexcept {
+/// The owner gives a record back. Its word says vacant already, and in which life it is used next.
+inline void worker::free_callback(unit_index index, timed& its, std::uint64_t next_life) noexcept {
     leave_wheel(its);
-    if (life_of(its.state.load(base::memory_order_relaxed)) < settings_.life_limit) [[likely]] {
+    if (next_life < settings_.life_limit) [[likely]] {
         if (!free_callbacks_.push(index)) [[unlikely]] {
             part_with(its);
             callbacks_.push_shared(index, index);
@@ -43,6 +43,15 @@ inline void worker::free_callback(unit_index index, callback& its) noexcept {
         }
     }
     wheel_.limit_stale(units_);
+}
+
+/// The same, after leave_wheel(), if it takes no more than a push. False: nothing was done.
+inline bool worker::try_free_callback(unit_index index, std::uint64_t next_life) noexcept {
+    const bool is_simple = free_callbacks_.count() + 1 < kept_in_reserve && next_life < settings_.life_limit;
+    if (!is_simple || wheel_.owes_scrub()) [[unlikely]]
+        return false;
+    free_callbacks_.push_within_reserve(index);
+    return true;
 }
 
 /// Puts a ticket for it into the wheel, or inherits the one that its predecessor in the record has left there. Does not
@@ -63,6 +72,12 @@ inline timer_handle worker::name_of(unit_index index, std::uint64_t life) const 
     return crew_.name_of(index, life, seat_);
 }
 
+inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
+    unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
+    if (unstamped_count_ == most_unstamped) [[unlikely]]
+        stamp();
+}
+
 inline arming worker::begin_arming() {
     if (!free_callbacks_.is_empty() && has_tickets() && !crew_.is_stopped()) [[likely]] {
         const unit_index index = free_callbacks_.pop();
@@ -76,17 +91,15 @@ inline timer_handle worker::arm(unit_index index, const closure_operations& oper
     its.operations.store(&operations, base::memory_order_relaxed);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     its.set_number(take_number());
+    its.set_deadline(end_of_time);
     count_arm();
     // Release: pairs with the acquire of whoever cancels it.
     its.state.store(with_state(vacant, timer_state::armed), base::memory_order_release);
-    if (limit.is_absolute == 0) {
-        its.set_deadline(end_of_time);
-        stamp_later(index, life_of(vacant), limit.count, true);
-    } else {
-        its.set_deadline(crew_.deadline_of(limit));
-        place(index, its, its.deadline_now());
-    }
-    return name_of(index, life_of(vacant));
+    const timer_handle made = name_of(index, life_of(vacant));
+    if (limit.is_absolute != 0 || unstamped_count_ + 1 == most_unstamped) [[unlikely]]
+        return set_first_deadline(made, limit);
+    unstamped_[unstamped_count_++] = {limit.count, life_of(vacant), index, true};
+    return made;
 }
 
 }  // namespace chime::inline v0::detail

@@ -24,7 +24,7 @@ constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-thread_local constinit worker* worker::current = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local constinit worker* worker::current = nullptr;
 
 time_point worker::base_now() noexcept {
     return base::now();

@@ -68,11 +68,6 @@ void worker::accept(unit_index index, timed& its) {
     }
 }
 
-void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
-    unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
-    if (unstamped_count_ == most_unstamped) stamp();
-}
-
 /// One look at the clock for all that was armed by a delay since the last one: never early, because the delay counts
 /// from now, and late by less than what the user's code did in between.
 void worker::stamp() noexcept {

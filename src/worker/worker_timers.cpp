@@ -13,7 +13,8 @@ namespace chime::inline v0::detail {
 // --- Records.
 
 void worker::free_callback(unit_index index) noexcept {
-    free_callback(index, callbacks_.at(index));
+    timed& its = callbacks_.at(index);
+    free_callback(index, its, life_of(its.state.load(base::memory_order_relaxed)));
 }
 
 /// Other threads take what the owner has too many of.
@@ -43,6 +44,18 @@ void worker::free_callback(unit_index index) noexcept {
 void worker::reserve_tickets() {
     if (!has_tickets()) wheel_.reserve(most_unstamped + 2);
     if (is_firing_) wheel_.reserve_near(unstamped_count_ + 1);
+}
+
+/// The rest of arm(), if it is more than to note the delay.
+[[gnu::noinline]] timer_handle worker::set_first_deadline(timer_handle made, wait_limit limit) noexcept {
+    if (limit.is_absolute == 0) {
+        stamp_later(made.index, made.timer_id(), limit.count, true);
+    } else {
+        callback& its = callbacks_.at(made.index);
+        its.set_deadline(crew_.deadline_of(limit));
+        place(made.index, its, its.deadline_now());
+    }
+    return made;
 }
 
 // --- Running.

@@ -20,7 +20,7 @@ namespace detail {
 struct arming {
     void* closure = nullptr;  ///< Null: refused.
     std::uint32_t index = 0;
-    bool records_location = false;  ///< It shall be known where it was armed.
+    std::uint32_t records_location = 0;  ///< Not zero: it shall be known where it was armed.
 };
 
 /// All that makes a timer of a closure.
