@@ -188,6 +188,7 @@ class crew {
     void notify_waiters(unit_index index, std::uint64_t life) noexcept;
 
     // crew_postpone.cpp
+    bool postpone_whatever(timer_handle which, wait_limit limit);
     [[nodiscard]] bool is_stamped_now(const timed& its) const noexcept;
     bool postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept;
 

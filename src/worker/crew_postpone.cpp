@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/thread.hpp"
 #include "worker/crew.hpp"
+#include "worker/hot_paths.hpp"
 
 // Postponing, from any thread.
 
@@ -15,7 +16,24 @@ bool waits_without_timer(unit_index index, const timed& its) noexcept {
 
 }  // namespace
 
+/// The usual case, in few instructions, as in cancel(): a worker postpones a callback of its own, counted from now.
 bool crew::postpone(timer_handle which, wait_limit limit) {
+    worker* const mine = here();
+    if (mine == nullptr || which.runtime != identity_ || !callbacks_.contains(which.index)) [[unlikely]]
+        return postpone_whatever(which, limit);
+    const timed& its = callbacks_.at(which.index);
+    const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
+    // Acquire: pairs with the release that armed it, so that the owner is that of this life.
+    const bool is_plain = its.state.load(base::memory_order_acquire) == armed && its.owner() == mine->seat_;
+    // While timers fire, there must also be room among those that fire next.
+    if (!is_plain || mine->is_firing_ || limit.is_absolute != 0 ||
+        !mine->try_stamp_later(which.index, which.timer_id(), limit.count, false)) [[unlikely]]
+        return postpone_whatever(which, limit);
+    mine->counters_.postponed.add();
+    return true;
+}
+
+[[gnu::noinline]] bool crew::postpone_whatever(timer_handle which, wait_limit limit) {
     if (which.runtime != identity_) return false;
     if (which.is_sleep() ? !slots_.contains(which.index) : !callbacks_.contains(which.index)) return false;
     timed& its = units_.at(which.index);

@@ -78,6 +78,14 @@ inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64
         stamp();
 }
 
+/// The same, if it takes no more than a note. False: nothing was done.
+inline bool worker::try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
+    if (unstamped_count_ + 1 == most_unstamped || !has_tickets()) [[unlikely]]
+        return false;
+    unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
+    return true;
+}
+
 inline arming worker::begin_arming() {
     if (!free_callbacks_.is_empty() && has_tickets() && !crew_.is_stopped()) [[likely]] {
         const unit_index index = free_callbacks_.pop();
@@ -96,9 +104,8 @@ inline timer_handle worker::arm(unit_index index, const closure_operations& oper
     // Release: pairs with the acquire of whoever cancels it.
     its.state.store(with_state(vacant, timer_state::armed), base::memory_order_release);
     const timer_handle made = name_of(index, life_of(vacant));
-    if (limit.is_absolute != 0 || unstamped_count_ + 1 == most_unstamped) [[unlikely]]
+    if (limit.is_absolute != 0 || !try_stamp_later(index, life_of(vacant), limit.count, true)) [[unlikely]]
         return set_first_deadline(made, limit);
-    unstamped_[unstamped_count_++] = {limit.count, life_of(vacant), index, true};
     return made;
 }
 

@@ -259,6 +259,8 @@ class worker final : public clock_listener {
     void move_ticket(unit_index index, timed& its, ordinal target) noexcept;
     void move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept;
     void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept;
+    [[nodiscard]] bool try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns,
+                                       bool is_new) noexcept;
     void stamp() noexcept;
     void stamp_at(ordinal now) noexcept;
     void stamp_one(const unstamped& entry, ordinal now) noexcept;
