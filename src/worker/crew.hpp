@@ -181,6 +181,7 @@ class crew {
     }
 
     // crew_cancel.cpp
+    [[nodiscard]] bool try_cancel_elsewhere(timer_handle which) noexcept;
     cancel_result cancel_whatever(timer_handle which) noexcept;
     [[nodiscard]] bool is_below(const timed& its) const noexcept;
     void destroy_claimed(unit_index index, state_word claimed) noexcept;

@@ -3,6 +3,8 @@
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
 
+#include <array>
+#include <utility>
 #include <vector>
 
 // Cancelling, and waiting until nothing of a callback runs any more. One compare-and-swap on the word decides.
@@ -27,6 +29,21 @@ bool is_ending_here(const crew* home, unit_index index, std::uint64_t life) noex
     }
     return false;
 }
+
+/// What this thread has given back last, to any worker. They lie in the inbox in this order, so the owner finds in each
+/// where one lies that it will come to later, and has it by then: from one to the next it would wait for each.
+class given_back {
+ public:
+    /// The one that was given back `distance` before this one.
+    static unit_index exchange(unit_index index) noexcept { return std::exchange(last_[count_++ % distance], index); }
+
+ private:
+    static constexpr std::size_t distance = 8;
+    [[gnu::tls_model("initial-exec")]] static thread_local constinit std::array<unit_index, distance> last_;
+    [[gnu::tls_model("initial-exec")]] static thread_local constinit std::size_t count_;
+};
+thread_local constinit std::array<unit_index, given_back::distance> given_back::last_{};
+thread_local constinit std::size_t given_back::count_ = 0;
 
 }  // namespace
 
@@ -73,8 +90,29 @@ cancel_result crew::cancel(timer_handle which) noexcept {
     return cancel_result::cancelled;
 }
 
+/// The usual case for a thread that is no worker: one step claims it and gives it back to its owner. False: it is not so
+/// usual, and nothing was done.
+bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
+    callback& its = callbacks_.at(which.index);
+    const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
+    state_word value = its.state.load(base::memory_order_acquire);  // As in cancel().
+    // If the record is used again meanwhile, whatever this finds there is no reason to stay: the swap fails.
+    if (value != armed || its.its_operations().destroy != nullptr) return false;
+    const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
+    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel)) return false;
+    cancelled_elsewhere_.add(1);
+    pending_elsewhere_.add(~std::uint64_t{0});
+    its.set_deadline(given_back::exchange(which.index));
+    send(which.index, its, end_of_time);
+    drop_work();
+    return true;
+}
+
 [[gnu::noinline]] cancel_result crew::cancel_whatever(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
+    if (here() == nullptr && callbacks_.contains(which.index) && try_cancel_elsewhere(which)) {
+        return cancel_result::cancelled;
+    }
     if (which.is_sleep()) {
         // A wait for something else than time has no handle, whatever somebody makes up.
         const bool is_timed = slots_.contains(which.index) && slots_.at(which.index).is_numbered();

@@ -260,9 +260,17 @@ void worker::obey(std::size_t budget) {
         } else if (taken_ != no_unit) {
             // A stack gives the last first; turned round, one piece at a time, it is a queue.
             const unit_index index = taken_;
-            taken_ = units_.at(index).link.load(base::memory_order_relaxed);
-            units_.at(index).link.store(ordered_, base::memory_order_relaxed);
-            ordered_ = index;
+            timed& its = units_.at(index);
+            taken_ = its.link.load(base::memory_order_relaxed);
+            if ((its.state.load(base::memory_order_relaxed) & state_mask) == 0) {
+                // It is only given back, for which any order will do. See given_back in crew_cancel.cpp.
+                units_.prefetch(static_cast<unit_index>(its.deadline_now()));
+                obey_one(index);
+                counters_.commands.add();
+            } else {
+                its.link.store(ordered_, base::memory_order_relaxed);
+                ordered_ = index;
+            }
             is_ordering_ = taken_ != no_unit;
         } else {
             if (!may_take) return;
