@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mutants: M_STORE_UNLOCKED M_NO_MOVED M_FIRES_LOCKED M_PUSHES_LINKED M_DRAIN_FREES_LOCKED M_RUN_FREES_LINKED */
 /* mutants: M_CANCELLER_FREES M_SAME_LIFE M_UNLOCK_SILENT M_LAST_RUN_IGNORED M_LOOKS_THEN_STORES */
+/* mutants: M_SHORT_OF_LINKED M_SHORT_OF_LOCKED */
 /* mutants: M_ACCEPT_WRITES_BACK M_STAMP_UNANNOUNCED M_STAMP_LOOKS_FIRST M_POSTPONE_KEEPS_MOVED M_DRAIN_WANTS_MOVED */
 
 /* The word of a callback's record, its deadline and its ticket: state_word.hpp, worker_timers.cpp, fire_one() and
@@ -30,6 +31,8 @@
  * M_STAMP_UNANNOUNCED      others do not know that deadlines are being stamped
  * M_STAMP_LOOKS_FIRST      a stamp looks at the word before it announces itself
  * M_POSTPONE_KEEPS_MOVED   the owner's postponement leaves the mark of an older one by others, and the stamp gives way
+ * M_SHORT_OF_LINKED        a canceller elsewhere takes the short way with a record that is in the inbox
+ * M_SHORT_OF_LOCKED        a canceller elsewhere takes the short way with a record that is locked
  * M_DRAIN_WANTS_MOVED      the drain does not look at the deadline of a record that is not marked any more
  */
 
@@ -154,10 +157,35 @@ inline end_cancelled(is_here) {
     is_held = false
 }
 
+#define NO_FLAGS (ONE_LIFE - 1)
+#ifdef M_SHORT_OF_LINKED
+#define SHORT_OF (NO_FLAGS & ~LINKED)
+#else
+#ifdef M_SHORT_OF_LOCKED
+#define SHORT_OF (NO_FLAGS & ~LOCKED)
+#else
+#define SHORT_OF NO_FLAGS
+#endif
+#endif
+
 inline cancel(life, is_here) {
     v = word;
     do
     :: life_of(v) != life -> break
+    :: life_of(v) == life && (v & SHORT_OF) == ARMED ->
+       /* The first steps of cancel(), or try_cancel_elsewhere(): nobody is at it, and there is nothing to destroy. */
+       n = ((v & ~NO_FLAGS) | (is_here -> 0 : LINKED)) + NEXT_LIFE;
+       atomic {
+           if
+           :: word == v -> word = n; assert(begun == life + 1); end_closure(); won = true
+           :: else -> v = word; won = false
+           fi
+       };
+       if
+       :: won && is_here -> give_back(); break
+       :: won && !is_here -> deadline = FAR_AWAY; push(); break   /* Where the next one lies. */
+       :: else -> skip
+       fi
     :: life_of(v) == life && state_of(v) == ARMED ->
        n = (with_state(v, ENDING) & ~MOVED) + NEXT_LIFE;
        atomic {
