@@ -90,7 +90,7 @@ unsigned execution::start(std::function<void()> body, std::string name) {
     if (all.size() == count_) all.push_back(std::make_unique<fiber>());
     fiber& added = *all[count_];
     added.number = count_;
-    added.name = std::move(name);
+    added.name = name.empty() ? "thread " + std::to_string(count_) : std::move(name);
     added.now = fiber::state::ready;
     added.body = std::move(body);
     added.view = {};

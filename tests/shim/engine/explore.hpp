@@ -62,11 +62,12 @@ void check(const scenario& checked);
 }  // namespace chime::shim
 
 /// A scenario, and the test that explores it. What follows the name are further members of `scenario`.
-#define CHIME_SCENARIO(suite, name, ...)                                                                        \
-    static void suite##_##name();                                                                               \
-    static const ::chime::shim::scenario suite##_##name##_scenario{#suite, #name, suite##_##name, __VA_ARGS__}; \
-    static const ::chime::shim::registration suite##_##name##_registration{suite##_##name##_scenario};          \
-    TEST(suite, name) {                                                                                         \
-        ::chime::shim::check(suite##_##name##_scenario);                                                        \
-    }                                                                                                           \
-    static void suite##_##name()
+#define CHIME_SCENARIO(of, called, ...)                                                                           \
+    static void of##_##called();                                                                                  \
+    static const ::chime::shim::scenario of##_##called##_scenario{                                                \
+        .suite = #of, .name = #called, .body = of##_##called __VA_OPT__(, ) __VA_ARGS__};                         \
+    static const ::chime::shim::registration of##_##called##_registration{of##_##called##_scenario};              \
+    TEST(of, called) {                                                                                            \
+        ::chime::shim::check(of##_##called##_scenario);                                                           \
+    }                                                                                                             \
+    static void of##_##called()

@@ -107,6 +107,14 @@ void require_equal(std::uint64_t actual, std::uint64_t expected, const char* wha
     in->fail(std::string(what) + ": " + std::to_string(actual) + " instead of " + std::to_string(expected));
 }
 
+void tally::add(std::int64_t amount) noexcept {
+    count_ += amount;
+}
+
+std::int64_t tally::count() const noexcept {
+    return count_;
+}
+
 time_point now() noexcept {
     const execution* const in = execution::current();
     return in != nullptr ? in->now() : clock::now();

@@ -47,7 +47,7 @@ class condition {
 class thread {
  public:
     thread() noexcept = default;
-    explicit thread(std::function<void()> body, const char* name = "thread");
+    explicit thread(std::function<void()> body, const char* name = "");
     thread(thread&& other) noexcept : number_(std::exchange(other.number_, none)) {}
     thread& operator=(thread&& other) noexcept {
         number_ = std::exchange(other.number_, none);
@@ -68,6 +68,16 @@ void yield() noexcept;
 /// Fails the execution, if it is not so.
 void require(bool condition, const char* what) noexcept;
 void require_equal(std::uint64_t actual, std::uint64_t expected, const char* what) noexcept;
+
+/// A number that any thread counts up, and that is no step: the engine does not look at it.
+class tally {
+ public:
+    void add(std::int64_t amount = 1) noexcept;
+    [[nodiscard]] std::int64_t count() const noexcept;
+
+ private:
+    std::int64_t count_ = 0;
+};
 
 /// The time of the execution.
 [[nodiscard]] time_point now() noexcept;
