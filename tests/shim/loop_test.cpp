@@ -215,6 +215,7 @@ CHIME_SCENARIO(timer, whose_record_is_used_again_is_not_touched_through_an_old_n
     account second;
     const time_point began = shim::now();
     const timer_handle old = loop->timers().at(began + 1ms, exact_callback(first, began + 1ms));
+    std::optional<io_context::work_guard> guard(*loop);
     thread driver([&] { loop->run(); }, "loop");
     thread other([&] {
         shim::sleep_until(began + 1ms);
@@ -225,6 +226,7 @@ CHIME_SCENARIO(timer, whose_record_is_used_again_is_not_touched_through_an_old_n
     for (int more = 0; more < 2; ++more) {
         loop->timers().at(began + 2ms, exact_callback(second, began + 2ms));
     }
+    guard.reset();
     other.join();
     driver.join();
     first.require_ended(0, 1);
@@ -281,6 +283,7 @@ CHIME_SCENARIO(stop, ends_every_timer_once_while_others_arm_and_cancel, .share =
     const timer_handle which = loop->timers().at(began + 1h, exact_callback(its, began + 1h));
     tally armed;
     armed.add();
+    std::optional<io_context::work_guard> guard(*loop);
     thread driver([&] { loop->run(); }, "loop");
     thread armer([&] {
         if (loop->timers().try_at(began + 2h, exact_callback(its, began + 2h))) armed.add();
@@ -289,6 +292,7 @@ CHIME_SCENARIO(stop, ends_every_timer_once_while_others_arm_and_cancel, .share =
     loop->timers().stop();
     armer.join();
     canceller.join();
+    guard.reset();
     driver.join();
     require(shim::now() == began, "nobody waits");
     its.require_ran(0);

@@ -101,8 +101,8 @@ class small_loop {
 
     [[nodiscard]] static io_context_config small() {
         io_context_config config;
-        config.max_timers = 256;
-        config.max_tasks = 256;
+        config.max_timers = 128;
+        config.max_tasks = 128;
         config.huge_pages = false;
         return config;
     }
@@ -123,8 +123,8 @@ class small_loop {
 [[nodiscard]] inline runtime_config small_runtime(unsigned workers) {
     runtime_config config;
     config.workers = workers;
-    config.max_timers = 256;
-    config.max_tasks = 256;
+    config.max_timers = 128;
+    config.max_tasks = 128;
     config.huge_pages = false;
     return config;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <sstream>
+#include <utility>
 
 namespace chime::shim {
 
@@ -101,6 +102,7 @@ unsigned execution::start(std::function<void()> body, std::string name) {
     }
     added.view.tick();
     added.steps = 0;
+    added.has_looked = added.sees_newest = false;
     added.at_end.clear();
     added.image.reset();
     added.context = boost::context::detail::make_fcontext(added.stack.top(), fiber_stack::bytes, enter);
@@ -158,7 +160,8 @@ void execution::join(unsigned thread) {
 // --- Who runs.
 
 void execution::step() {
-    choose(true);
+    // Whoever tries again and again, until somebody else has done something, is interrupted in the end.
+    choose(++steps_in_a_row_ % most_steps_in_a_row != 0);
 }
 
 void execution::yield() {
@@ -233,11 +236,13 @@ void execution::choose(bool may_continue) {
         if (fibers_[thread]->now == fiber::state::ready) ready_.push_back(thread);
     }
     if (ready_.size() == 1) {
-        // Whoever waits for the others while they sleep waits for time to go on.
-        if (may_continue || !advance_time()) return;
-        choose(false);
+        if (may_continue) return;
+        // Whoever waits for the others while they sleep sees what there is to see, and then waits for time to go on.
+        if (running_->has_looked && advance_time()) running_->has_looked = false;
+        running_->has_looked = running_->sees_newest = true;
         return;
     }
+    if (!may_continue) running_->has_looked = false;
     ++outcome_.decisions;
     const candidates among{ready_, running_->number, may_continue};
     const unsigned next = decides_.pick_thread(here_, among);
@@ -273,6 +278,7 @@ void execution::switch_to(fiber& next) {
     next.image.restore();
     previous_ = &mine;
     running_ = &next;
+    steps_in_a_row_ = 0;
     const auto from = boost::context::detail::jump_fcontext(next.context, nullptr);
     // Somebody has come back to us.
     previous_->context = from.fctx;
@@ -298,9 +304,13 @@ void execution::fail(std::string message) {
 unsigned execution::pick_value(void* self, unsigned count) {
     execution& mine = *static_cast<execution*>(self);
     const pause own;
+    if (std::exchange(mine.running_->sees_newest, false)) return 0;
     const choice_point where{mine.running_->number, mine.running_->steps++};
     const unsigned chosen = mine.decides_.pick_value(where, count);
-    if (chosen != 0) mine.outcome_.taken.push_back({where, deviation::kind::stale, chosen});
+    if (chosen != 0) {
+        mine.outcome_.taken.push_back({where, deviation::kind::stale, chosen});
+        mine.running_->has_looked = false;
+    }
     return chosen;
 }
 

@@ -120,7 +120,8 @@ class execution {
     std::vector<unsigned> ready_;
     std::vector<unsigned> sleepers_;
     choice_point here_;
-    bool is_over_ = false;
+    static constexpr std::uint32_t most_steps_in_a_row = 500;
+    std::uint32_t steps_in_a_row_ = 0;
 };
 
 }  // namespace chime::shim

@@ -62,6 +62,10 @@ struct fiber {
     memory_view view;
     std::uint32_t steps = 0;  ///< Its own choice points so far: together with the number, a place in any schedule.
 
+    // While it tries again and again.
+    bool has_looked = false;   ///< Since time went on.
+    bool sees_newest = false;  ///< The next load.
+
     // While it is blocked.
     const void* waits_for = nullptr;
     const char* waits_how = "";
