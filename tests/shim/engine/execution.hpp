@@ -61,8 +61,11 @@ class execution {
     unsigned start(std::function<void()> body, std::string name);
     void join(unsigned thread);
 
+    /// There is no other thread, or it has ended and this one knows all that it did.
+    [[nodiscard]] bool is_alone() const noexcept { return count_ - joined_ == 1; }
     [[nodiscard]] fiber& running() noexcept { return *running_; }
     [[nodiscard]] memory_view& view() noexcept { return running_->view; }
+    [[nodiscard]] const std::string& name_of(unsigned thread) const noexcept { return fibers_[thread]->name; }
     [[nodiscard]] time_point now() const noexcept { return now_; }
     [[nodiscard]] memory::choice values() noexcept { return {pick_value, this}; }
     [[nodiscard]] bool fails_spuriously();
@@ -113,6 +116,7 @@ class execution {
     outcome outcome_;
     std::array<fiber*, most_threads> fibers_{};
     unsigned count_ = 0;
+    unsigned joined_ = 0;  ///< By the first one.
     fiber* running_ = nullptr;
     fiber* previous_ = nullptr;
     boost::context::detail::fcontext_t outside_ = nullptr;

@@ -13,11 +13,11 @@
 // What the compiler and the C++ library call in the test build. With -fsanitize=thread the compiler calls a function for
 // every access to memory; the ones here, and not those of the sanitizer, look for races among fibers.
 
+extern "C" char __executable_start;
+
 namespace chime::shim {
 
 namespace {
-
-extern "C" char __executable_start;
 
 std::string place_of(const void* code) {
     char command[256];
@@ -33,20 +33,23 @@ std::string place_of(const void* code) {
     return text.empty() ? "?" : text;
 }
 
-void touch(const void* address, std::size_t bytes, bool writes, const void* code) noexcept {
-    execution* const in = execution::current();
-    if (in == nullptr || thread_image::contains(address)) return;
-    const execution::pause own;
-    races::found with;
-    if (!execution::plain().races_with(in->view(), {address, bytes, writes, code}, with)) return;
-    std::string text =
-        std::string("a data race: it ") + (writes ? "writes " : "reads ") + std::to_string(bytes) + " bytes";
-    if (in->is_traced()) {
-        text += " at " + place_of(code) + " that thread " + std::to_string(with.other_thread) +
+[[noreturn]] void tell_race(execution& in, const races::access& made, const char* what, const races::found& with) {
+    std::string text = std::string("a data race: it ") + what + " " + std::to_string(made.bytes) + " bytes";
+    if (in.is_traced()) {
+        text += " at " + place_of(made.code) + " that " + in.name_of(with.other_thread) +
                 (with.other_writes ? " has written" : " has read") + " at " + place_of(with.other_code) +
                 ", and neither knows of the other";
     }
-    in->fail(text);
+    in.fail(text);
+}
+
+void touch(const void* address, std::size_t bytes, bool writes, const void* code) noexcept {
+    execution* const in = execution::current();
+    if (in == nullptr || in->is_alone() || thread_image::contains(address)) return;
+    const execution::pause own;
+    const races::access made{address, bytes, writes, code};
+    races::found with;
+    if (execution::plain().races_with(in->view(), made, with)) tell_race(*in, made, writes ? "writes" : "reads", with);
 }
 
 void meet(const volatile void* address) noexcept {
@@ -64,6 +67,7 @@ void meet(const volatile void* address) noexcept {
 }  // namespace chime::shim
 
 using chime::shim::meet;
+using chime::shim::tell_race;
 using chime::shim::touch;
 
 extern "C" {
@@ -178,7 +182,14 @@ void* noted(void* memory) {
 }
 
 void give_back(void* memory, const void* code) noexcept {
-    if (memory != nullptr) touch(memory, ::malloc_usable_size(memory), true, code);
+    using namespace chime::shim;
+    execution* const in = execution::current();
+    if (memory != nullptr && in != nullptr && !in->is_alone()) {
+        const execution::pause own;
+        const races::access made{memory, ::malloc_usable_size(memory), true, code};
+        races::found with;
+        if (execution::plain().frees(in->view(), made, with)) tell_race(*in, made, "gives back", with);
+    }
     std::free(memory);
 }
 

@@ -3,25 +3,34 @@
 
 #include <algorithm>
 
+extern "C" char __executable_start;
+
 namespace chime::shim {
 
-races::cell& races::cell_of(std::uintptr_t word) {
-    const std::uintptr_t number = word / (page_bytes / 8);
+void races::begin() {
+    constexpr std::size_t most_pages = 4096;
+    ++execution_;
+    if (pages_.size() <= most_pages) return;
+    pages_.clear();
+    recent_ = {};
+}
+
+races::page& races::page_of(std::uintptr_t word) {
+    const std::uintptr_t number = word / page_cells;
     auto& cached = recent_[number % recent_.size()];
     if (cached.second == nullptr || cached.first != number) {
         std::unique_ptr<page>& its = pages_[number];
         if (!its) its = std::make_unique<page>();
         cached = {number, its.get()};
     }
-    cell& its = (*cached.second)[word % (page_bytes / 8)];
+    return *cached.second;
+}
+
+bool races::touch(cell& its, const memory_view& mine, std::uint8_t bytes, const access& made, found& with) {
     if (its.execution != execution_) {
         its = cell{};
         its.execution = execution_;
     }
-    return its;
-}
-
-bool races::touch(cell& its, const memory_view& mine, std::uint8_t bytes, const access& made, found& with) {
     // After the last step, so that only what comes with the next one makes it known.
     const std::uint32_t step = mine.now() + 1;
     use* place = nullptr;
@@ -33,7 +42,7 @@ bool races::touch(cell& its, const memory_view& mine, std::uint8_t bytes, const 
         const bool is_mine = each.thread == mine.thread;
         if (!is_mine && (each.bytes & bytes) != 0 && (each.writes || made.writes) &&
             !mine.clock.knows(each.thread, each.step)) {
-            with = {each.thread, each.writes, each.code};
+            with = {each.thread, each.writes, &__executable_start + each.code};
             return true;
         }
         // One that says less than this one does.
@@ -48,7 +57,8 @@ bool races::touch(cell& its, const memory_view& mine, std::uint8_t bytes, const 
         }
     }
     if (place == nullptr) place = &its.uses[its.next++ % its.uses.size()];
-    *place = {step, static_cast<std::uint8_t>(mine.thread), bytes, made.writes, made.code};
+    const auto code = static_cast<std::uint32_t>(static_cast<const char*>(made.code) - &__executable_start);
+    *place = {step, code, static_cast<std::uint8_t>(mine.thread), bytes, made.writes};
     return false;
 }
 
@@ -60,15 +70,41 @@ bool races::races_with(const memory_view& mine, const access& made, found& with)
         const auto first = static_cast<unsigned>(from & 7U);
         const auto count = static_cast<unsigned>(word_end - from);
         const auto mask = static_cast<std::uint8_t>(((1U << count) - 1) << first);
-        if (touch(cell_of(from >> 3U), mine, mask, made, with)) return true;
+        page& its = page_of(from >> 3U);
+        its.execution = execution_;
+        if (touch(its.cells[(from >> 3U) % page_cells], mine, mask, made, with)) return true;
         from = word_end;
     }
     return false;
 }
 
-void races::forget(const void* address, std::size_t bytes) {
+template <class Function>
+void races::for_all_used(const void* address, std::size_t bytes, Function&& function) {
     const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(address);
-    for (std::uintptr_t word = from >> 3U; word < (from + bytes + 7) >> 3U; ++word) cell_of(word).execution = 0;
+    const std::uintptr_t end = (from + bytes + 7) >> 3U;
+    for (std::uintptr_t word = from >> 3U; word < end;) {
+        page& its = page_of(word);
+        const std::uintptr_t page_end = std::min(end, (word / page_cells + 1) * page_cells);
+        if (its.execution == execution_) {
+            for (; word < page_end; ++word) {
+                cell& each = its.cells[word % page_cells];
+                if (each.execution == execution_) function(each);
+            }
+        }
+        word = page_end;
+    }
+}
+
+void races::forget(const void* address, std::size_t bytes) {
+    for_all_used(address, bytes, [](cell& each) { each.execution = 0; });
+}
+
+bool races::frees(const memory_view& mine, const access& made, found& with) {
+    bool is_race = false;
+    for_all_used(made.address, made.bytes, [&](cell& each) {
+        if (!is_race) is_race = touch(each, mine, 0xff, made, with);
+    });
+    return is_race;
 }
 
 }  // namespace chime::shim

@@ -16,7 +16,7 @@ namespace chime::shim {
 /// race unless one of them knows of the other's access.
 class races {
  public:
-    void begin() noexcept { ++execution_; }
+    void begin();
 
     struct found {
         unsigned other_thread = 0;
@@ -35,31 +35,37 @@ class races {
     [[nodiscard]] bool races_with(const memory_view& mine, const access& made, found& with);
     /// New memory: what was there before does not matter.
     void forget(const void* address, std::size_t bytes);
+    /// The memory is given back: like writing to all of it that was ever used. True: that races.
+    [[nodiscard]] bool frees(const memory_view& mine, const access& made, found& with);
 
  private:
     struct use {
         std::uint32_t step = 0;
+        std::uint32_t code = 0;  ///< Counted from the beginning of the program.
         std::uint8_t thread = 0;
         std::uint8_t bytes = 0;  ///< One bit for each.
         bool writes = false;
-        const void* code = nullptr;
     };
     /// Eight bytes of memory.
     struct cell {
         std::uint32_t execution = 0;
-        std::uint8_t next = 0;
-        std::array<use, 6> uses{};
+        std::uint32_t next = 0;
+        std::array<use, 4> uses{};
     };
-    static constexpr std::size_t page_bytes = 4096;
-    using page = std::array<cell, page_bytes / 8>;
+    static constexpr std::size_t page_cells = 512;
+    struct page {
+        std::uint32_t execution = 0;  ///< The last one that has used any of it.
+        std::array<cell, page_cells> cells{};
+    };
 
-    [[nodiscard]] cell& cell_of(std::uintptr_t word);
-    [[nodiscard]] static bool touch(cell& its, const memory_view& mine, std::uint8_t bytes, const access& made,
-                                    found& with);
+    [[nodiscard]] page& page_of(std::uintptr_t word);
+    [[nodiscard]] bool touch(cell& its, const memory_view& mine, std::uint8_t bytes, const access& made, found& with);
+    template <class Function>
+    void for_all_used(const void* address, std::size_t bytes, Function&& function);
 
     std::uint32_t execution_ = 0;
     std::unordered_map<std::uintptr_t, std::unique_ptr<page>> pages_;
-    std::array<std::pair<std::uintptr_t, page*>, 64> recent_{};
+    std::array<std::pair<std::uintptr_t, page*>, 1024> recent_{};
 };
 
 }  // namespace chime::shim
