@@ -77,6 +77,50 @@ TEST(memory, store_buffering_is_forbidden_only_if_stores_and_loads_are_seq_cst) 
     EXPECT_EQ(store_buffering(release, acquire), (results{"00", "01", "10", "11"}));
 }
 
+/// Against somebody who only modifies, a store that is not seq_cst may be held back all the same.
+TEST(memory, store_buffering_against_modifications_is_forbidden_only_if_all_is_seq_cst_or_modifies) {
+    const auto buffered = [](std::memory_order writes, std::memory_order reads) {
+        return results_of([=] {
+            atomic<int> x{0};
+            atomic<int> y{0};
+            int first = 0;
+            int second = 0;
+            thread one([&] {
+                x.store(1, writes);
+                first = y.load(reads);
+            });
+            thread two([&] {
+                y.exchange(1, seq_cst);
+                int nothing = 0;
+                second = x.compare_exchange_strong(nothing, 2, seq_cst) ? 0 : 1;
+            });
+            one.join();
+            two.join();
+            return text(first, second);
+        });
+    };
+    EXPECT_EQ(buffered(seq_cst, seq_cst), (results{"01", "10", "11"}));
+    EXPECT_TRUE(buffered(relaxed, seq_cst).contains("00"));
+    EXPECT_TRUE(buffered(seq_cst, acquire).contains("00"));
+    const results modified = results_of([] {
+        atomic<int> x{0};
+        atomic<int> y{0};
+        int first = 0;
+        int second = 0;
+        thread one([&] {
+            x.store(1, relaxed);
+            first = y.exchange(2, acq_rel);
+        });
+        thread two([&] {
+            second = y.exchange(1, acq_rel) == 0 ? 0 : x.load(relaxed) + 1;
+        });
+        one.join();
+        two.join();
+        return text(first, second);
+    });
+    EXPECT_EQ(modified, (results{"02", "10"}));
+}
+
 TEST(memory, store_buffering_is_forbidden_by_seq_cst_fences) {
     const auto fenced = [](std::memory_order order) {
         return results_of([=] {

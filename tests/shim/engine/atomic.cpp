@@ -114,12 +114,14 @@ std::uint64_t atomic_modify(void* address, unsigned bytes, change how, std::uint
     site& its = reach(where, operation::exchange, order);
     begin(*in, its);
     order = order_at(its, order);
-    const std::uint64_t before = execution::words().modify(in->view(), address, bytes, order, [&](std::uint64_t value) {
+    const std::uint64_t newest = memory::raw(address, bytes);
+    const std::uint64_t before = execution::words().modify(in->view(), address, bytes, order, in->values(), [&](std::uint64_t value) {
         return its.is_omitted ? value : changed(how, value, operand, bytes);
     });
     if (in->is_traced() && !its.is_quiet) {
         in->note(std::string(name_of(how)) + " " + name_of(order) + place(address, bytes) + hexadecimal(before) +
-                     " -> " + hexadecimal(memory::raw(address, bytes)),
+                     " -> " + hexadecimal(changed(how, before, operand, bytes)) +
+                     (before != newest ? " BEFORE " + hexadecimal(newest) : ""),
                  &its);
     }
     return before;
@@ -147,12 +149,13 @@ bool atomic_compare(void* address, unsigned bytes, std::uint64_t& expected, cons
         return false;
     }
     const std::uint64_t before = expected;
+    const std::uint64_t newest = memory::raw(address, bytes);
     const bool did = execution::words().compare(in->view(), address, bytes,
                                                 {expected, wanted.desired, success, failure}, in->values(), expected);
     if (in->is_traced() && !its.is_quiet) {
+        const std::string result = did ? " -> " + hexadecimal(wanted.desired) : " fails, found " + hexadecimal(expected);
         in->note("compare_exchange " + std::string(name_of(did ? success : failure)) + place(address, bytes) +
-                     hexadecimal(before) +
-                     (did ? " -> " + hexadecimal(wanted.desired) : " fails, found " + hexadecimal(expected)),
+                     hexadecimal(before) + result + (expected != newest ? " BEFORE " + hexadecimal(newest) : ""),
                  &its);
     }
     return did;

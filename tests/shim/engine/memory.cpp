@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "shim/engine/memory.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 // The bounds of what the linker calls data.
@@ -126,19 +127,56 @@ void memory::see(memory_view& mine, location& its, std::uint32_t index, std::mem
     if (order == std::memory_order_seq_cst && index > its.seq_cst_floor) its.seq_cst_floor = index;
 }
 
-void memory::append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order,
-                    bool continues) noexcept {
-    const store_entry before = newest(its);
+void memory::append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order) noexcept {
     store_entry& added = its.stores[its.count % kept_stores];
     added.value = value;
     added.published = releases(order) ? mine.clock : mine.released;
-    // A read-modify-write carries on what the store before it has released.
-    if (continues) added.published.join(before.published);
     added.seen = {};
     added.seen[mine.thread] = mine.now();
+    added.modifies = false;
     if (order == std::memory_order_seq_cst) its.seq_cst_floor = its.count;
     ++its.count;
     write_raw(its.address, its.bytes, value);
+}
+
+/// What stands behind nothing that this thread knows of, and is not modified already.
+std::uint32_t memory::modified_floor_of(const memory_view& mine, const location& its,
+                                        std::memory_order order) noexcept {
+    const std::uint32_t lowest = floor_of(mine, its, order);
+    std::uint32_t index = its.count - 1;
+    while (index > lowest && !its.stores[index % kept_stores].modifies) --index;
+    return index;
+}
+
+std::uint32_t memory::pick_modified(const memory_view& mine, const location& its, std::memory_order order,
+                                    choice chosen) {
+    const std::uint32_t newest_index = its.count - 1;
+    const std::uint32_t lowest = modified_floor_of(mine, its, order);
+    if (lowest == newest_index) return newest_index;
+    const unsigned back = chosen.choose(chosen.who, newest_index - lowest + 1);
+    stale_loads_ += back != 0;
+    return newest_index - back;
+}
+
+void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value,
+                    std::memory_order order) noexcept {
+    // It carries on what the store before it has released.
+    const vector_clock carried = its.stores[after % kept_stores].published;
+    // One more, and what was held back moves up.
+    for (std::uint32_t index = its.count; index > after + 1; --index) {
+        its.stores[index % kept_stores] = its.stores[(index - 1) % kept_stores];
+    }
+    store_entry& added = its.stores[(after + 1) % kept_stores];
+    added.value = value;
+    added.published = releases(order) ? mine.clock : mine.released;
+    added.published.join(carried);
+    added.seen = {};
+    added.seen[mine.thread] = mine.now();
+    added.modifies = true;
+    if (its.seq_cst_floor > after) ++its.seq_cst_floor;
+    if (order == std::memory_order_seq_cst) its.seq_cst_floor = std::max(its.seq_cst_floor, after + 1);
+    ++its.count;
+    write_raw(its.address, its.bytes, newest(its).value);
 }
 
 std::uint64_t memory::load(memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
@@ -156,7 +194,7 @@ std::uint64_t memory::load(memory_view& mine, const void* address, unsigned byte
 }
 
 void memory::store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order) {
-    append(mine, find(address, bytes), value, order, false);
+    append(mine, find(address, bytes), value, order);
 }
 
 bool memory::compare(memory_view& mine, void* address, unsigned bytes, const exchange& wanted, choice chosen,
@@ -166,8 +204,9 @@ bool memory::compare(memory_view& mine, void* address, unsigned bytes, const exc
     std::uint32_t index = its.count - 1;
     if (index != lowest) {
         const unsigned back = chosen.choose(chosen.who, index - lowest + 1);
-        // An old value that is the expected one would have to succeed, and then it is not the old one.
-        if (back != 0 && its.stores[(index - back) % kept_stores].value != wanted.expected) {
+        // An old value that is the expected one has to succeed, if it can be followed by another one.
+        const bool is_expected = its.stores[(index - back) % kept_stores].value == wanted.expected;
+        if (back != 0 && (!is_expected || index - back >= modified_floor_of(mine, its, wanted.success))) {
             index -= back;
             ++stale_loads_;
         }
@@ -175,7 +214,7 @@ bool memory::compare(memory_view& mine, void* address, unsigned bytes, const exc
     found = its.stores[index % kept_stores].value;
     const bool is_equal = found == wanted.expected;
     see(mine, its, index, is_equal ? wanted.success : wanted.failure);
-    if (is_equal) append(mine, its, wanted.desired, wanted.success, true);
+    if (is_equal) insert(mine, its, index, wanted.desired, wanted.success);
     return is_equal;
 }
 

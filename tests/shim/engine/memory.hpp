@@ -32,9 +32,9 @@ using value_chooser = unsigned (*)(void* who, unsigned count);
 /// Memory as the standard describes it, for one execution: every location has the order of its stores, and a load may
 /// give any of them that coherence, what happened before, and the order of all seq_cst steps allow.
 ///
-/// Simpler than the standard in two ways. Stores enter the order of their location in the order in which they are
-/// executed, and no load gives what is stored later: so there is no load buffering. And what is older than
-/// `kept_stores` is forgotten.
+/// Simpler than the standard in three ways. No load gives what is stored later, so there is no load buffering. A store is
+/// the last in the order of its location; only a read-modify-write may come before a store that was executed before it,
+/// as if that one had been held back. And what is older than `kept_stores` is forgotten.
 class memory {
  public:
     static constexpr unsigned kept_stores = 8;
@@ -56,13 +56,15 @@ class memory {
     [[nodiscard]] std::uint64_t load(memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
                                      choice chosen);
     void store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order);
-    /// `change` gives the new value for the newest one, which is answered.
+    /// `change` gives the new value for the one before, which is answered.
     template <class Change>
-    std::uint64_t modify(memory_view& mine, void* address, unsigned bytes, std::memory_order order, Change&& change) {
+    std::uint64_t modify(memory_view& mine, void* address, unsigned bytes, std::memory_order order, choice chosen,
+                         Change&& change) {
         location& its = find(address, bytes);
-        const std::uint64_t before = newest(its).value;
-        see(mine, its, its.count - 1, order);
-        append(mine, its, change(before), order, true);
+        const std::uint32_t index = pick_modified(mine, its, order, chosen);
+        const std::uint64_t before = its.stores[index % kept_stores].value;
+        see(mine, its, index, order);
+        insert(mine, its, index, change(before), order);
         return before;
     }
     struct exchange {
@@ -91,6 +93,7 @@ class memory {
         std::uint64_t value = 0;
         vector_clock published;                          ///< What an acquire learns.
         std::array<std::uint32_t, most_threads> seen{};  ///< When each thread has first read or written it; 0: never.
+        bool modifies = false;                           ///< The one before it, and nothing comes between them.
     };
     struct location {
         const void* address = nullptr;
@@ -118,8 +121,14 @@ class memory {
     [[nodiscard]] static std::uint32_t floor_of(const memory_view& mine, const location& its,
                                                 std::memory_order order) noexcept;
     static void see(memory_view& mine, location& its, std::uint32_t index, std::memory_order order) noexcept;
-    static void append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order,
-                       bool continues) noexcept;
+    /// Which store a read-modify-write follows.
+    [[nodiscard]] std::uint32_t pick_modified(const memory_view& mine, const location& its, std::memory_order order,
+                                              choice chosen);
+    [[nodiscard]] static std::uint32_t modified_floor_of(const memory_view& mine, const location& its,
+                                                         std::memory_order order) noexcept;
+    static void append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order) noexcept;
+    static void insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value,
+                       std::memory_order order) noexcept;
 
     std::vector<slot> slots_ = std::vector<slot>(std::size_t{1} << 13U);
     std::deque<location> locations_;
