@@ -98,6 +98,20 @@ CHIME_SCENARIO(workers, that_are_busy_leave_what_comes_from_outside_to_others, .
     require_end(both);
 }
 
+/// One that wakes up by itself this moment, and is called because it seems to sleep, hears the call or is not called.
+CHIME_SCENARIO(workers, that_wake_up_by_themselves_do_not_leave_a_call_unheard, .share = 8) {
+    runtime both(small_runtime(2));
+    base::atomic<bool> is_open{false};
+    tally rang;
+    const time_point due = shim::now() + 1ms;
+    both.timers().at(due, [&rang] { rang.add(); });
+    shim::sleep_until(due);
+    thread other([&] { spawn_detached(both, wait_for(is_open)); });
+    both.block_on(open(is_open));
+    other.join();
+    require_end(both);
+}
+
 task<> sleep_exactly(time_point due, tally& slept) {
     const wake_reason why = co_await sleep_until(due);
     require(why == wake_reason::cancelled || shim::now() == due, "it wakes at its deadline");
