@@ -115,9 +115,10 @@ std::uint64_t atomic_modify(void* address, unsigned bytes, change how, std::uint
     begin(*in, its);
     order = order_at(its, order);
     const std::uint64_t newest = memory::raw(address, bytes);
-    const std::uint64_t before = execution::words().modify(in->view(), address, bytes, order, in->values(), [&](std::uint64_t value) {
-        return its.is_omitted ? value : changed(how, value, operand, bytes);
-    });
+    const std::uint64_t before =
+        execution::words().modify(in->view(), address, bytes, order, in->values(), [&](std::uint64_t value) {
+            return its.is_omitted ? value : changed(how, value, operand, bytes);
+        });
     if (in->is_traced() && !its.is_quiet) {
         in->note(std::string(name_of(how)) + " " + name_of(order) + place(address, bytes) + hexadecimal(before) +
                      " -> " + hexadecimal(changed(how, before, operand, bytes)) +
@@ -148,12 +149,14 @@ bool atomic_compare(void* address, unsigned bytes, std::uint64_t& expected, cons
         if (in->is_traced()) in->note("compare_exchange" + place(address, bytes) + "fails for no reason", &its);
         return false;
     }
+    if (its.is_omitted && memory::raw(address, bytes) == expected) return true;
     const std::uint64_t before = expected;
     const std::uint64_t newest = memory::raw(address, bytes);
     const bool did = execution::words().compare(in->view(), address, bytes,
                                                 {expected, wanted.desired, success, failure}, in->values(), expected);
     if (in->is_traced() && !its.is_quiet) {
-        const std::string result = did ? " -> " + hexadecimal(wanted.desired) : " fails, found " + hexadecimal(expected);
+        const std::string result =
+            did ? " -> " + hexadecimal(wanted.desired) : " fails, found " + hexadecimal(expected);
         in->note("compare_exchange " + std::string(name_of(did ? success : failure)) + place(address, bytes) +
                      hexadecimal(before) + result + (expected != newest ? " BEFORE " + hexadecimal(newest) : ""),
                  &its);

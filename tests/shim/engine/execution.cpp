@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <malloc.h>
+#include <sys/single_threaded.h>
 
 namespace chime::shim {
 
@@ -51,6 +52,8 @@ void execution::terminated() {
 
 outcome execution::run(const std::function<void()>& body, strategy& decides, const options& wanted) {
     static const bool is_prepared = [] {
+        // The C++ library would count references without atomics, because there is one thread.
+        __libc_single_threaded = 0;
         // Memory that is given back is got again at the same addresses, and costs no page faults.
         ::mallopt(M_MMAP_THRESHOLD, 256 << 20);
         ::mallopt(M_TRIM_THRESHOLD, 512 << 20);

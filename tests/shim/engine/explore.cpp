@@ -99,9 +99,6 @@ void shorten(const std::function<void()>& body, finding& found) {
     }
 }
 
-namespace {
-
-/// The text of a source line, if the source is there.
 std::string source_line(const std::string& place) {
     static const std::string root = CHIME_SHIM_SOURCE_DIR;
     const std::size_t colon = place.rfind(':');
@@ -112,6 +109,8 @@ std::string source_line(const std::string& place) {
     const std::size_t first = text.find_first_not_of(' ');
     return first == std::string::npos ? "" : text.substr(first, 90);
 }
+
+namespace {
 
 std::string readable(const std::string& line) {
     std::vector<std::string> parts;

@@ -50,6 +50,9 @@ void shorten(const std::function<void()>& body, finding& found);
 /// What happens, step by step.
 [[nodiscard]] std::string tell(const std::function<void()>& body, const finding& found);
 
+/// The text of a source line, "file:line", if the source is there.
+[[nodiscard]] std::string source_line(const std::string& place);
+
 /// The number in an environment variable.
 [[nodiscard]] std::uint64_t wanted(const char* variable, std::uint64_t otherwise);
 
@@ -62,12 +65,12 @@ void check(const scenario& checked);
 }  // namespace chime::shim
 
 /// A scenario, and the test that explores it. What follows the name are further members of `scenario`.
-#define CHIME_SCENARIO(of, called, ...)                                                                           \
-    static void of##_##called();                                                                                  \
-    static const ::chime::shim::scenario of##_##called##_scenario{                                                \
-        .suite = #of, .name = #called, .body = of##_##called __VA_OPT__(, ) __VA_ARGS__};                         \
-    static const ::chime::shim::registration of##_##called##_registration{of##_##called##_scenario};              \
-    TEST(of, called) {                                                                                            \
-        ::chime::shim::check(of##_##called##_scenario);                                                           \
-    }                                                                                                             \
+#define CHIME_SCENARIO(of, called, ...)                                                              \
+    static void of##_##called();                                                                     \
+    static const ::chime::shim::scenario of##_##called##_scenario{                                   \
+        .suite = #of, .name = #called, .body = of##_##called __VA_OPT__(, ) __VA_ARGS__};            \
+    static const ::chime::shim::registration of##_##called##_registration{of##_##called##_scenario}; \
+    TEST(of, called) {                                                                               \
+        ::chime::shim::check(of##_##called##_scenario);                                              \
+    }                                                                                                \
     static void of##_##called()

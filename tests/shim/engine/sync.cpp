@@ -59,7 +59,10 @@ void condition::wait(std::unique_lock<mutex>& lock) noexcept {
 }
 
 void condition::notify_one() noexcept {
-    if (execution* const in = execution::current()) in->wake(&address_, 1);
+    if (execution* const in = execution::current()) {
+        const execution::pause own;
+        in->wake(&address_, 1);
+    }
 }
 
 void condition::notify_all() noexcept {
@@ -90,6 +93,11 @@ void yield() noexcept {
         const execution::pause own;
         in->yield();
     }
+}
+
+unsigned this_thread() noexcept {
+    execution* const in = execution::current();
+    return in != nullptr ? in->running().number : 0;
 }
 
 void require(bool condition, const char* what) noexcept {

@@ -64,6 +64,8 @@ class thread {
 };
 
 void yield() noexcept;
+/// A number of the calling thread.
+[[nodiscard]] unsigned this_thread() noexcept;
 
 /// Fails the execution, if it is not so.
 void require(bool condition, const char* what) noexcept;
