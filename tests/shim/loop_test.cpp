@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/atomic.hpp"
+#include "base/futex.hpp"
 #include "shim/engine/explore.hpp"
 #include "shim/small_loops.hpp"
 
@@ -10,6 +11,7 @@
 
 #include <chrono>
 #include <optional>
+#include <utility>
 
 // One loop with its own thread, and others that arm, cancel and postpone. Time goes on only when nobody can run, so a timer
 // that fires at any other time than its deadline was forgotten.
@@ -102,6 +104,25 @@ CHIME_SCENARIO(loop, is_stopped_in_any_window_and_runs_again, .share = 2) {
     loop.require_rest();
 }
 
+CHIME_SCENARIO(loop, that_was_stopped_knows_what_was_done_before, .share = 2) {
+    small_loop loop;
+    int told = 0;  // Plain: published by stop().
+    std::optional<io_context::work_guard> guard(*loop);
+    thread driver(
+        [&] {
+            loop->run();
+            require(told == 1, "who comes out of run() knows why");
+        },
+        "loop");
+    thread watcher([&] {
+        if (loop->is_stopped()) require(told == 1, "so does who has asked");
+    });
+    told = 1;
+    loop->stop();
+    watcher.join();
+    driver.join();
+}
+
 CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .share = 2) {
     small_loop loop;
     account fired;
@@ -188,24 +209,78 @@ CHIME_SCENARIO(timer, ends_once_whoever_cancels_and_postpones_it_and_whenever, .
 }
 
 /// One that is armed with a delay inside a callback gets its deadline a little later; meanwhile others have its handle.
-CHIME_SCENARIO(timer, that_has_no_deadline_yet_is_postponed_by_another_thread, .share = 2) {
+CHIME_SCENARIO(timer, that_has_no_deadline_yet_is_postponed_by_another_thread) {
     small_loop loop;
-    account outer;
     account its;
     const time_point began = shim::now();
-    base::atomic<std::uint64_t> life{0};
-    base::atomic<std::uint32_t> index{~0U};
-    timer_handle made;
+    base::futex_word is_armed{0};
+    timer_handle made;  // Plain: published by the word.
     loop->timers().at(began, [&] {
         made = loop->timers().after(1h, test::callback_at(its, {began + 1h, began + 5ms}));
-        index.store(made.index, base::memory_order_release);
+        is_armed.store(1, base::memory_order_release);
+        base::futex_wake_one(is_armed);
     });
     thread driver([&] { loop->run(); }, "loop");
-    while (index.load(base::memory_order_acquire) == ~0U) shim::yield();
+    while (is_armed.load(base::memory_order_acquire) == 0) static_cast<void>(base::futex_wait(is_armed, 0));
     require(loop->timers().postpone_until(made, began + 5ms), "it is pending");
     driver.join();
     require(its.last_run() == began + 5ms, "the last word counts");
     its.require_ended(1, 1);
+    loop.require_rest();
+}
+
+/// Whoever postpones a timer that fires, and whose record the next one gets, does not postpone that one.
+CHIME_SCENARIO(timer, that_has_fired_lends_its_record_to_one_that_is_not_postponed_in_its_place) {
+    small_loop loop;
+    account first;
+    account second;
+    const time_point due = shim::now() + 1ms;
+    const timer_handle old = loop->timers().at(due, test::callback_at(first, {due, due + 1h}));
+    loop->timers().at(due, [&] { loop->timers().at(due + 1ms, exact_callback(second, due + 1ms)); });
+    thread driver([&] { loop->run(); }, "loop");
+    shim::sleep_until(due);
+    const bool did = loop->timers().postpone_until(old, due + 1h);
+    driver.join();
+    require(first.last_run() == (did ? due + 1h : due), "the last word counts");
+    first.require_ended(1, 1);
+    second.require_ended(1, 1);
+    loop.require_rest();
+}
+
+/// A closure that says what it does when it ends.
+class slow_end {
+ public:
+    explicit slow_end(int& shared) noexcept : shared_(&shared) {}
+    slow_end(slow_end&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
+    slow_end& operator=(slow_end&&) = delete;
+    ~slow_end() {
+        if (shared_ == nullptr) return;
+        *shared_ = 1;
+        shim::yield();
+        *shared_ = 2;
+    }
+    void operator()() const {}
+
+ private:
+    int* shared_;
+};
+
+CHIME_SCENARIO(timer, whose_closure_another_thread_destroys_is_waited_for, .share = 2) {
+    small_loop loop;
+    const time_point due = shim::now() + 1ms;
+    int shared = 0;  // Plain: whoever has waited may use it.
+    const timer_handle which = loop->timers().at(due, slow_end(shared));
+    thread driver([&] { loop->run(); }, "loop");
+    thread other([&] {
+        shim::sleep_until(due);
+        loop->timers().cancel(which);
+    });
+    shim::sleep_until(due);
+    loop->timers().cancel_and_wait(which);
+    require(shared == 2, "nothing of it is left");
+    shared = 7;
+    other.join();
+    driver.join();
     loop.require_rest();
 }
 

@@ -157,6 +157,46 @@ CHIME_SCENARIO(task, is_woken_between_preparing_and_committing_or_later_and_neve
     loop.require_rest();
 }
 
+task<> read_message(door& told, time_point due, const int& message) {
+    waiting one(told, due);
+    const wake_reason why = co_await one;
+    require(why == wake_reason::cancelled && message == 42, "who is woken knows what was done before");
+}
+
+CHIME_SCENARIO(task, knows_what_was_done_before_it_was_woken_however_early, .share = 2) {
+    small_loop loop;
+    door told;
+    int message = 0;  // Plain: published by whoever wakes.
+    spawn_detached(*loop, read_message(told, never, message));
+    thread driver([&] { loop->run(); }, "loop");
+    while (told.index.load(base::memory_order_acquire) == ~0U) shim::yield();
+    message = 42;
+    require(loop->timers().cancel(told.name) == cancel_result::cancelled, "it waits");
+    driver.join();
+    loop.require_rest();
+}
+
+/// The loop that a task goes to may end, and be destroyed, before the thread that it comes from has let go of it.
+task<> hop_and_end(io_context& there, std::optional<io_context::work_guard>& guard) {
+    co_await there.get_scheduler().schedule();
+    guard.reset();
+}
+
+CHIME_SCENARIO(task, that_ends_elsewhere_does_not_leave_its_sender_with_a_loop_that_is_gone, .share = 2) {
+    small_loop from;
+    std::optional<thread> sender;
+    {
+        small_loop to;
+        std::optional<io_context::work_guard> guard(*to);
+        spawn_detached(*from, hop_and_end(*to, guard));
+        sender.emplace([&] { from->run(); }, "from");
+        to->run();
+        to.require_rest();
+    }
+    sender->join();
+    from.require_rest();
+}
+
 CHIME_SCENARIO(task, whose_sleep_is_postponed_sleeps_until_the_last_word, .share = 2) {
     small_loop loop;
     sleeps notes;

@@ -149,7 +149,7 @@ std::string tell(const std::function<void()>& body, const finding& found) {
 }
 
 void check(const scenario& checked) {
-    constexpr std::uint64_t quick_seeds = 2000;
+    constexpr std::uint64_t quick_seeds = 4000;
     constexpr std::uint64_t most_schedules = 2'000'000;
     const auto began = std::chrono::steady_clock::now();
     finding found;
