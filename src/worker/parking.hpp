@@ -30,8 +30,9 @@ class parking {
         published_.store(deadline == awake ? awake + 1 : deadline, base::memory_order_seq_cst);
     }
 
-    /// The owner: it is awake, nobody need bother. Relaxed: who still sees a deadline rings once in vain.
-    void withdraw() noexcept { published_.store(awake, base::memory_order_relaxed); }
+    /// The owner: it is awake, nobody need bother. Seq_cst: comes before its look at whether it was called. Whoever calls
+    /// it marks it first and then looks whether it sleeps; see crew::call_somebody() and worker::find_work().
+    void withdraw() noexcept { published_.store(awake, base::memory_order_seq_cst); }
 
     /// The owner sleeps until `deadline`, a wake-up since publish(), or for no reason.
     void sleep(time_point deadline) noexcept;

@@ -242,7 +242,9 @@ bool worker::wake_up() noexcept {
 }
 
 void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
-    if (undrained >= crew_.most_undrained_) deadline = 0;
+    // When everything stops, somebody waits until all is drained. Seq_cst: comes after the push; whoever stops says so
+    // before he wakes us.
+    if (undrained >= crew_.most_undrained_ || crew_.is_stopped_.load(base::memory_order_seq_cst)) deadline = 0;
     if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
 }
 

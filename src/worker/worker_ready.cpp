@@ -39,7 +39,8 @@ unit_index worker::pop_ready() noexcept {
 
 /// Gets something to do: what is nobody's, and if that is nothing, half of what another worker has.
 void worker::find_work() noexcept {
-    if (is_called_.load(base::memory_order_relaxed) && is_called_.exchange(false, base::memory_order_seq_cst)) {
+    // Seq_cst: comes after withdrawing. While a call is unheard nobody else is called, and what follows may take long.
+    if (is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_seq_cst)) {
         is_searching_ = true;  // The call has counted us.
     }
     std::array<unit_index, ready_ring::capacity / 2> taken;

@@ -83,6 +83,12 @@ void worker::give_away_timer(unit_index index) noexcept {
         if (!is_pending) return;
         if (its.state.compare_exchange_weak(value, value | linked_flag, base::memory_order_acq_rel)) break;
     }
+    // Somebody may have postponed it, found our inbox closed, and another worker have adopted it, all since we looked whose
+    // it is: then the word is what it was, and we have linked a timer of his. He gets it, and will find nothing to do.
+    if (its.owner() != seat_) {
+        crew_.send(index, its, end_of_time);
+        return;
+    }
     give_away(index);
 }
 

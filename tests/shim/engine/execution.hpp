@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "shim/engine/fiber.hpp"
+#include "shim/engine/memory.hpp"
+#include "shim/engine/races.hpp"
+#include "shim/engine/schedule.hpp"
+#include "shim/engine/sites.hpp"
+
+#include <chime/time.hpp>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace chime::shim {
+
+/// How an execution has ended.
+struct outcome {
+    bool has_failed = false;
+    std::string message;
+    std::uint32_t steps = 0;
+    std::uint32_t decisions = 0;  ///< Steps at which there was somebody else to run.
+    schedule taken;               ///< What leads here again.
+    std::vector<std::string> trace;
+};
+
+/// Some threads that run to their ends, as fibers on one thread, one step at a time. Who has the next step is up to a
+/// strategy. Time stands still while anybody can run, and then jumps to the first deadline that somebody waits for.
+///
+/// It fails if somebody says so, if nobody can run although not all have ended, or if it does not come to an end.
+class execution {
+ public:
+    struct options {
+        bool traces = false;
+        std::uint32_t most_steps = 100'000;
+    };
+
+    /// There is one at a time.
+    [[nodiscard]] static outcome run(const std::function<void()>& body, strategy& decides, const options& wanted);
+
+    /// The one that is running, if this is inside of it and not in the middle of its own bookkeeping.
+    [[nodiscard]] static execution* current() noexcept { return is_inside_ ? only_ : nullptr; }
+
+    // --- For the thread that runs.
+
+    /// Others may run before what follows.
+    void step();
+    /// Others run, if there are any.
+    void yield();
+    /// Sleeps until somebody wakes whoever waits for `what`, or until the deadline; true: that has passed.
+    bool block(const void* what, const char* how, time_point deadline = never, bool may_wake_falsely = false);
+    /// Wakes up to `most` of those that wait for it; answers how many there were.
+    unsigned wake(const void* what, unsigned most);
+    [[noreturn]] void fail(std::string message);
+
+    unsigned start(std::function<void()> body, std::string name);
+    void join(unsigned thread);
+
+    /// There is no other thread, or it has ended and this one knows all that it did.
+    [[nodiscard]] bool is_alone() const noexcept { return count_ - joined_ == 1; }
+    [[nodiscard]] fiber& running() noexcept { return *running_; }
+    [[nodiscard]] memory_view& view() noexcept { return running_->view; }
+    [[nodiscard]] const std::string& name_of(unsigned thread) const noexcept { return fibers_[thread]->name; }
+    [[nodiscard]] time_point now() const noexcept { return now_; }
+    [[nodiscard]] memory::choice values() noexcept { return {pick_value, this}; }
+    [[nodiscard]] bool fails_spuriously();
+
+    [[nodiscard]] bool is_traced() const noexcept { return options_.traces; }
+    void note(std::string what, const site* where = nullptr);
+
+    /// What who locks a mutex learns from who has unlocked it.
+    std::unordered_map<const void*, vector_clock> unlocked;
+
+    static memory& words();
+    static races& plain();
+
+    /// While it lives, what is done is the engine's own affair.
+    class pause {
+     public:
+        pause() noexcept : before_(is_inside_) { is_inside_ = false; }
+        pause(const pause&) = delete;
+        pause& operator=(const pause&) = delete;
+        ~pause() { is_inside_ = before_; }
+
+     private:
+        bool before_;
+    };
+
+ private:
+    execution(strategy& decides, const options& wanted) : decides_(decides), options_(wanted) {}
+
+    void choose(bool may_continue);
+    void let_others_run();
+    void switch_to(fiber& next);
+    [[nodiscard]] bool advance_time();
+    void sound_false_alarm(choice_point where);
+    [[noreturn]] void leave();
+    [[noreturn]] void end_fiber();
+    [[nodiscard]] std::string who_waits() const;
+    static unsigned pick_value(void* self, unsigned count);
+    static void enter(boost::context::detail::transfer_t from);
+    static void crashed(int signal);
+    static void terminated();
+    static std::vector<std::unique_ptr<fiber>>& all_fibers();
+
+    static execution* only_;
+    static bool is_inside_;
+
+    strategy& decides_;
+    const options options_;
+    outcome outcome_;
+    std::array<fiber*, most_threads> fibers_{};
+    unsigned count_ = 0;
+    unsigned joined_ = 0;  ///< By the first one.
+    fiber* running_ = nullptr;
+    fiber* previous_ = nullptr;
+    boost::context::detail::fcontext_t outside_ = nullptr;
+    time_point now_{};
+    std::vector<unsigned> ready_;
+    std::vector<unsigned> sleepers_;
+    choice_point here_;
+    static constexpr std::uint32_t most_steps_in_a_row = 500;
+    std::uint32_t steps_in_a_row_ = 0;
+};
+
+}  // namespace chime::shim

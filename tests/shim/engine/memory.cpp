@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+#include "shim/engine/memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+// The bounds of what the linker calls data.
+extern "C" {
+extern char __data_start;
+extern char _end;
+}
+
+namespace chime::shim {
+
+bool outlives_executions(const void* address) noexcept {
+    const char* const byte = static_cast<const char*>(address);
+    return byte >= &__data_start && byte < &_end;
+}
+
+namespace {
+
+bool acquires(std::memory_order order) noexcept {
+    return order != std::memory_order_relaxed && order != std::memory_order_release;
+}
+
+bool releases(std::memory_order order) noexcept {
+    return order == std::memory_order_release || order == std::memory_order_acq_rel ||
+           order == std::memory_order_seq_cst;
+}
+
+void write_raw(const void* address, unsigned bytes, std::uint64_t value) noexcept {
+    std::memcpy(const_cast<void*>(address), &value, bytes);
+}
+
+}  // namespace
+
+std::uint64_t memory::raw(const void* address, unsigned bytes) noexcept {
+    std::uint64_t value = 0;
+    std::memcpy(&value, address, bytes);
+    return value;
+}
+
+void memory::begin() {
+    ++execution_;
+    used_ = 0;
+    fences = {};
+}
+
+void memory::end() noexcept {
+    for (std::size_t position = 0; position < used_; ++position) {
+        const location& its = locations_[position];
+        if (its.is_static) write_raw(its.address, its.bytes, its.before);
+    }
+    ++execution_;
+    used_ = 0;
+}
+
+memory::slot& memory::slot_of(const void* address) noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t position = (reinterpret_cast<std::uintptr_t>(address) * 0x9e3779b97f4a7c15U >> 32U) & mask;
+    while (slots_[position].execution == execution_ && slots_[position].address != address) {
+        position = (position + 1) & mask;
+    }
+    return slots_[position];
+}
+
+void memory::made(const void* address) noexcept {
+    const slot& found = slot_of(address);
+    if (found.execution == execution_) found.its->is_alive = false;
+}
+
+void memory::grow() {
+    slots_.assign(slots_.size() * 2, slot{});
+    for (std::size_t position = 0; position < used_; ++position) {
+        location& its = locations_[position];
+        slot_of(its.address) = {its.address, &its, execution_};
+    }
+}
+
+memory::location& memory::find(const void* address, unsigned bytes) {
+    slot* found = &slot_of(address);
+    if (found->execution != execution_) {
+        if (used_ * 2 >= slots_.size()) {
+            grow();
+            found = &slot_of(address);
+        }
+        if (used_ == locations_.size()) locations_.emplace_back();
+        location& added = locations_[used_];
+        added.number = static_cast<unsigned>(used_++);
+        added.is_alive = false;
+        added.address = address;
+        added.is_static = outlives_executions(address);
+        added.bytes = bytes;
+        added.before = raw(address, bytes);
+        *found = {address, &added, execution_};
+    }
+    location& its = *found->its;
+    if (!its.is_alive) {
+        // What it was made with happened before whatever led here.
+        its.is_alive = true;
+        its.bytes = bytes;
+        its.count = 1;
+        its.seq_cst_floor = 0;
+        its.stores[0] = {.value = raw(address, bytes), .published = {}, .seen = {}};
+    }
+    return its;
+}
+
+/// The oldest store that this thread may still read.
+std::uint32_t memory::floor_of(const memory_view& mine, const location& its, std::memory_order order) noexcept {
+    std::uint32_t lowest = its.count > kept_stores ? its.count - kept_stores : 0;
+    if (order == std::memory_order_seq_cst && its.seq_cst_floor > lowest) lowest = its.seq_cst_floor;
+    for (std::uint32_t index = its.count - 1; index > lowest; --index) {
+        const store_entry& each = its.stores[index % kept_stores];
+        for (unsigned thread = 0; thread < most_threads; ++thread) {
+            if (each.seen[thread] != 0 && mine.clock.knows(thread, each.seen[thread])) return index;
+        }
+    }
+    return lowest;
+}
+
+void memory::see(memory_view& mine, location& its, std::uint32_t index, std::memory_order order) noexcept {
+    store_entry& read = its.stores[index % kept_stores];
+    if (read.seen[mine.thread] == 0) read.seen[mine.thread] = mine.now();
+    mine.read.join(read.published);
+    if (acquires(order)) mine.clock.join(read.published);
+    if (order == std::memory_order_seq_cst && index > its.seq_cst_floor) its.seq_cst_floor = index;
+}
+
+void memory::append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order) noexcept {
+    store_entry& added = its.stores[its.count % kept_stores];
+    added.value = value;
+    added.published = releases(order) ? mine.clock : mine.released;
+    added.seen = {};
+    added.seen[mine.thread] = mine.now();
+    added.modifies = false;
+    if (order == std::memory_order_seq_cst) its.seq_cst_floor = its.count;
+    ++its.count;
+    write_raw(its.address, its.bytes, value);
+}
+
+/// What stands behind nothing that this thread knows of, and is not modified already.
+std::uint32_t memory::modified_floor_of(const memory_view& mine, const location& its,
+                                        std::memory_order order) noexcept {
+    const std::uint32_t lowest = floor_of(mine, its, order);
+    std::uint32_t index = its.count - 1;
+    while (index > lowest && !its.stores[index % kept_stores].modifies) --index;
+    return index;
+}
+
+std::uint32_t memory::pick_modified(const memory_view& mine, const location& its, std::memory_order order,
+                                    choice chosen) {
+    const std::uint32_t newest_index = its.count - 1;
+    const std::uint32_t lowest = modified_floor_of(mine, its, order);
+    if (lowest == newest_index) return newest_index;
+    const unsigned back = chosen.choose(chosen.who, newest_index - lowest + 1);
+    stale_loads_ += back != 0;
+    return newest_index - back;
+}
+
+void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value,
+                    std::memory_order order) noexcept {
+    // It carries on what the store before it has released.
+    const vector_clock carried = its.stores[after % kept_stores].published;
+    // One more, and what was held back moves up.
+    for (std::uint32_t index = its.count; index > after + 1; --index) {
+        its.stores[index % kept_stores] = its.stores[(index - 1) % kept_stores];
+    }
+    store_entry& added = its.stores[(after + 1) % kept_stores];
+    added.value = value;
+    added.published = releases(order) ? mine.clock : mine.released;
+    added.published.join(carried);
+    added.seen = {};
+    added.seen[mine.thread] = mine.now();
+    added.modifies = true;
+    if (its.seq_cst_floor > after) ++its.seq_cst_floor;
+    if (order == std::memory_order_seq_cst) its.seq_cst_floor = std::max(its.seq_cst_floor, after + 1);
+    ++its.count;
+    write_raw(its.address, its.bytes, newest(its).value);
+}
+
+std::uint64_t memory::load(memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
+                           choice chosen) {
+    location& its = find(address, bytes);
+    const std::uint32_t lowest = floor_of(mine, its, order);
+    std::uint32_t index = its.count - 1;
+    if (index != lowest) {
+        const unsigned back = chosen.choose(chosen.who, index - lowest + 1);
+        stale_loads_ += back != 0;
+        index -= back;
+    }
+    see(mine, its, index, order);
+    return its.stores[index % kept_stores].value;
+}
+
+void memory::store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order) {
+    append(mine, find(address, bytes), value, order);
+}
+
+bool memory::compare(memory_view& mine, void* address, unsigned bytes, const exchange& wanted, choice chosen,
+                     std::uint64_t& found) {
+    location& its = find(address, bytes);
+    const std::uint32_t lowest = floor_of(mine, its, wanted.failure);
+    std::uint32_t index = its.count - 1;
+    if (index != lowest) {
+        const unsigned back = chosen.choose(chosen.who, index - lowest + 1);
+        // An old value that is the expected one has to succeed, if it can be followed by another one.
+        const bool is_expected = its.stores[(index - back) % kept_stores].value == wanted.expected;
+        if (back != 0 && (!is_expected || index - back >= modified_floor_of(mine, its, wanted.success))) {
+            index -= back;
+            ++stale_loads_;
+        }
+    }
+    found = its.stores[index % kept_stores].value;
+    const bool is_equal = found == wanted.expected;
+    see(mine, its, index, is_equal ? wanted.success : wanted.failure);
+    if (is_equal) insert(mine, its, index, wanted.desired, wanted.success);
+    return is_equal;
+}
+
+void memory::fence(memory_view& mine, std::memory_order order, vector_clock& all_fences) noexcept {
+    if (acquires(order)) mine.clock.join(mine.read);
+    if (order == std::memory_order_seq_cst) {
+        mine.clock.join(all_fences);
+        all_fences = mine.clock;
+    }
+    if (releases(order)) mine.released = mine.clock;
+}
+
+}  // namespace chime::shim

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "shim/engine/vector_clock.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace chime::shim {
+
+/// What the memory knows of one thread.
+struct memory_view {
+    vector_clock clock;     ///< What happened before.
+    vector_clock read;      ///< What an acquire fence would make known.
+    vector_clock released;  ///< What the last release fence has made public.
+    unsigned thread = 0;
+
+    [[nodiscard]] std::uint32_t now() const noexcept { return clock.at[thread]; }
+    void tick() noexcept { ++clock.at[thread]; }
+};
+
+/// Is it a variable of the program, and not of one execution?
+[[nodiscard]] bool outlives_executions(const void* address) noexcept;
+
+/// Answers which of several values a load gives: 0 is the newest.
+using value_chooser = unsigned (*)(void* who, unsigned count);
+
+/// Memory as the standard describes it, for one execution: every location has the order of its stores, and a load may
+/// give any of them that coherence, what happened before, and the order of all seq_cst steps allow.
+///
+/// Simpler than the standard in three ways. No load gives what is stored later, so there is no load buffering. A store is
+/// the last in the order of its location; only a read-modify-write may come before a store that was executed before it,
+/// as if that one had been held back. And what is older than `kept_stores` is forgotten.
+class memory {
+ public:
+    static constexpr unsigned kept_stores = 8;
+
+    /// A new execution begins, everything is forgotten.
+    void begin();
+    /// An execution has ended: variables that outlive it get back the values that they had before it.
+    void end() noexcept;
+
+    /// An object begins its life at this address.
+    void made(const void* address) noexcept;
+
+    struct choice {
+        value_chooser choose;
+        void* who;
+    };
+
+    /// The thread's clock was advanced for this step before.
+    [[nodiscard]] std::uint64_t load(memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
+                                     choice chosen);
+    void store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order);
+    /// `change` gives the new value for the one before, which is answered.
+    template <class Change>
+    std::uint64_t modify(memory_view& mine, void* address, unsigned bytes, std::memory_order order, choice chosen,
+                         Change&& change) {
+        location& its = find(address, bytes);
+        const std::uint32_t index = pick_modified(mine, its, order, chosen);
+        const std::uint64_t before = its.stores[index % kept_stores].value;
+        see(mine, its, index, order);
+        insert(mine, its, index, change(before), order);
+        return before;
+    }
+    struct exchange {
+        std::uint64_t expected;
+        std::uint64_t desired;
+        std::memory_order success;
+        std::memory_order failure;
+    };
+    /// True: it has succeeded. `found` is what it has read.
+    [[nodiscard]] bool compare(memory_view& mine, void* address, unsigned bytes, const exchange& wanted, choice chosen,
+                               std::uint64_t& found);
+    static void fence(memory_view& mine, std::memory_order order, vector_clock& all_fences) noexcept;
+
+    /// The newest value, as the kernel sees it.
+    [[nodiscard]] static std::uint64_t raw(const void* address, unsigned bytes) noexcept;
+
+    /// A number for each location, in the order in which they are first used.
+    [[nodiscard]] unsigned number_of(const void* address, unsigned bytes) { return find(address, bytes).number; }
+    /// How many loads had a choice, and how many took an old value.
+    [[nodiscard]] std::uint64_t stale_loads() const noexcept { return stale_loads_; }
+
+    vector_clock fences;  ///< The order of all seq_cst fences.
+
+ private:
+    struct store_entry {
+        std::uint64_t value = 0;
+        vector_clock published;                          ///< What an acquire learns.
+        std::array<std::uint32_t, most_threads> seen{};  ///< When each thread has first read or written it; 0: never.
+        bool modifies = false;                           ///< The one before it, and nothing comes between them.
+    };
+    struct location {
+        const void* address = nullptr;
+        unsigned bytes = 0;
+        unsigned number = 0;
+        std::uint32_t count = 0;          ///< Of all stores so far; the last ones are kept.
+        std::uint32_t seq_cst_floor = 0;  ///< No seq_cst load reads anything older.
+        std::uint64_t before = 0;         ///< What it held before the execution.
+        bool is_static = false;
+        bool is_alive = false;
+        std::array<store_entry, kept_stores> stores;
+    };
+    struct slot {
+        const void* address = nullptr;
+        location* its = nullptr;
+        std::uint32_t execution = 0;
+    };
+
+    [[nodiscard]] slot& slot_of(const void* address) noexcept;
+    [[nodiscard]] location& find(const void* address, unsigned bytes);
+    void grow();
+    [[nodiscard]] static store_entry& newest(location& its) noexcept {
+        return its.stores[(its.count - 1) % kept_stores];
+    }
+    [[nodiscard]] static std::uint32_t floor_of(const memory_view& mine, const location& its,
+                                                std::memory_order order) noexcept;
+    static void see(memory_view& mine, location& its, std::uint32_t index, std::memory_order order) noexcept;
+    /// Which store a read-modify-write follows.
+    [[nodiscard]] std::uint32_t pick_modified(const memory_view& mine, const location& its, std::memory_order order,
+                                              choice chosen);
+    [[nodiscard]] static std::uint32_t modified_floor_of(const memory_view& mine, const location& its,
+                                                         std::memory_order order) noexcept;
+    static void append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order) noexcept;
+    static void insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value,
+                       std::memory_order order) noexcept;
+
+    std::vector<slot> slots_ = std::vector<slot>(std::size_t{1} << 13U);
+    std::deque<location> locations_;
+    std::size_t used_ = 0;
+    std::uint32_t execution_ = 0;
+    std::uint64_t stale_loads_ = 0;
+};
+
+}  // namespace chime::shim

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: MIT
+#include "shim/engine/atomic.hpp"
+#include "shim/engine/explore.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+// The memory of the engine against what the standard says: what may be seen is seen, what may not is not.
+
+namespace chime::shim {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto acquire = std::memory_order_acquire;
+constexpr auto release = std::memory_order_release;
+constexpr auto acq_rel = std::memory_order_acq_rel;
+constexpr auto seq_cst = std::memory_order_seq_cst;
+
+using results = std::set<std::string>;
+
+std::string text(int first, int second) {
+    return std::to_string(first) + std::to_string(second);
+}
+
+results message_passing(std::memory_order writes, std::memory_order reads) {
+    return results_of([=] {
+        atomic<int> data{0};
+        atomic<int> flag{0};
+        int seen_flag = 0;
+        int seen_data = 0;
+        thread writer([&] {
+            data.store(1, relaxed);
+            flag.store(1, writes);
+        });
+        thread reader([&] {
+            seen_flag = flag.load(reads);
+            seen_data = data.load(relaxed);
+        });
+        writer.join();
+        reader.join();
+        return text(seen_flag, seen_data);
+    });
+}
+
+TEST(memory, message_passing_needs_both_release_and_acquire) {
+    EXPECT_EQ(message_passing(release, acquire), (results{"00", "01", "11"}));
+    EXPECT_EQ(message_passing(relaxed, acquire), (results{"00", "01", "10", "11"}));
+    EXPECT_EQ(message_passing(release, relaxed), (results{"00", "01", "10", "11"}));
+    EXPECT_EQ(message_passing(seq_cst, seq_cst), (results{"00", "01", "11"}));
+}
+
+results store_buffering(std::memory_order writes, std::memory_order reads) {
+    return results_of([=] {
+        atomic<int> x{0};
+        atomic<int> y{0};
+        int first = 0;
+        int second = 0;
+        thread one([&] {
+            x.store(1, writes);
+            first = y.load(reads);
+        });
+        thread two([&] {
+            y.store(1, writes);
+            second = x.load(reads);
+        });
+        one.join();
+        two.join();
+        return text(first, second);
+    });
+}
+
+TEST(memory, store_buffering_is_forbidden_only_if_stores_and_loads_are_seq_cst) {
+    EXPECT_EQ(store_buffering(seq_cst, seq_cst), (results{"01", "10", "11"}));
+    EXPECT_EQ(store_buffering(release, seq_cst), (results{"00", "01", "10", "11"}));
+    EXPECT_EQ(store_buffering(seq_cst, acquire), (results{"00", "01", "10", "11"}));
+    EXPECT_EQ(store_buffering(release, acquire), (results{"00", "01", "10", "11"}));
+}
+
+/// Against somebody who only modifies, a store that is not seq_cst may be held back all the same.
+TEST(memory, store_buffering_against_modifications_is_forbidden_only_if_all_is_seq_cst_or_modifies) {
+    const auto buffered = [](std::memory_order writes, std::memory_order reads) {
+        return results_of([=] {
+            atomic<int> x{0};
+            atomic<int> y{0};
+            int first = 0;
+            int second = 0;
+            thread one([&] {
+                x.store(1, writes);
+                first = y.load(reads);
+            });
+            thread two([&] {
+                y.exchange(1, seq_cst);
+                int nothing = 0;
+                second = x.compare_exchange_strong(nothing, 2, seq_cst) ? 0 : 1;
+            });
+            one.join();
+            two.join();
+            return text(first, second);
+        });
+    };
+    EXPECT_EQ(buffered(seq_cst, seq_cst), (results{"01", "10", "11"}));
+    EXPECT_TRUE(buffered(relaxed, seq_cst).contains("00"));
+    EXPECT_TRUE(buffered(seq_cst, acquire).contains("00"));
+    const results modified = results_of([] {
+        atomic<int> x{0};
+        atomic<int> y{0};
+        int first = 0;
+        int second = 0;
+        thread one([&] {
+            x.store(1, relaxed);
+            first = y.exchange(2, acq_rel);
+        });
+        thread two([&] {
+            second = y.exchange(1, acq_rel) == 0 ? 0 : x.load(relaxed) + 1;
+        });
+        one.join();
+        two.join();
+        return text(first, second);
+    });
+    EXPECT_EQ(modified, (results{"02", "10"}));
+}
+
+TEST(memory, store_buffering_is_forbidden_by_seq_cst_fences) {
+    const auto fenced = [](std::memory_order order) {
+        return results_of([=] {
+            atomic<int> x{0};
+            atomic<int> y{0};
+            int first = 0;
+            int second = 0;
+            thread one([&] {
+                x.store(1, relaxed);
+                atomic_fence(order);
+                first = y.load(relaxed);
+            });
+            thread two([&] {
+                y.store(1, relaxed);
+                atomic_fence(order);
+                second = x.load(relaxed);
+            });
+            one.join();
+            two.join();
+            return text(first, second);
+        });
+    };
+    EXPECT_EQ(fenced(seq_cst), (results{"01", "10", "11"}));
+    EXPECT_EQ(fenced(acq_rel), (results{"00", "01", "10", "11"}));
+}
+
+TEST(memory, fences_pass_messages) {
+    const auto fenced = [](std::memory_order before, std::memory_order after) {
+        return results_of([=] {
+            atomic<int> data{0};
+            atomic<int> flag{0};
+            int seen_flag = 0;
+            int seen_data = 0;
+            thread writer([&] {
+                data.store(1, relaxed);
+                atomic_fence(before);
+                flag.store(1, relaxed);
+            });
+            thread reader([&] {
+                seen_flag = flag.load(relaxed);
+                atomic_fence(after);
+                seen_data = data.load(relaxed);
+            });
+            writer.join();
+            reader.join();
+            return text(seen_flag, seen_data);
+        });
+    };
+    EXPECT_EQ(fenced(release, acquire), (results{"00", "01", "11"}));
+    EXPECT_EQ(fenced(acquire, acquire), (results{"00", "01", "10", "11"}));
+}
+
+/// Two readers see two independent stores in opposite orders, or not.
+bool readers_disagree(std::memory_order writes, std::memory_order reads) {
+    return results_of([=] {
+               atomic<int> x{0};
+               atomic<int> y{0};
+               int a = 0, b = 0, c = 0, d = 0;
+               thread one([&] { x.store(1, writes); });
+               thread two([&] { y.store(1, writes); });
+               thread three([&] {
+                   a = x.load(reads);
+                   b = y.load(reads);
+               });
+               thread four([&] {
+                   c = y.load(reads);
+                   d = x.load(reads);
+               });
+               one.join();
+               two.join();
+               three.join();
+               four.join();
+               return text(a, b) + text(c, d);
+           })
+        .contains("1010");
+}
+
+TEST(memory, readers_of_independent_writes_may_disagree_unless_all_is_seq_cst) {
+    EXPECT_TRUE(readers_disagree(release, acquire));
+    EXPECT_FALSE(readers_disagree(seq_cst, seq_cst));
+}
+
+TEST(memory, one_location_is_coherent_whatever_the_order) {
+    const results seen = results_of([] {
+        atomic<int> x{0};
+        int first = 0;
+        int second = 0;
+        thread writer([&] {
+            x.store(1, relaxed);
+            x.store(2, relaxed);
+        });
+        thread reader([&] {
+            first = x.load(relaxed);
+            second = x.load(relaxed);
+        });
+        writer.join();
+        reader.join();
+        return text(first, second);
+    });
+    EXPECT_EQ(seen, (results{"00", "01", "02", "11", "12", "22"}));
+}
+
+TEST(memory, what_one_reader_has_seen_and_told_another_cannot_be_unseen) {
+    const results seen = results_of([] {
+        atomic<int> x{0};
+        atomic<int> told{-1};
+        int first = 0;
+        int second = 0;
+        thread writer([&] { x.store(1, relaxed); });
+        thread teller([&] { told.store(x.load(relaxed), release); });
+        thread listener([&] {
+            first = told.load(acquire);
+            second = x.load(relaxed);
+        });
+        writer.join();
+        teller.join();
+        listener.join();
+        return first == 1 && second == 0 ? "unseen" : "fine";
+    });
+    EXPECT_EQ(seen, (results{"fine"}));
+}
+
+/// A release, then a relaxed step of a third thread on the same location, then an acquire.
+bool is_passed_on(bool by_modification) {
+    return !results_of([=] {
+                atomic<int> data{0};
+                atomic<int> flag{0};
+                int seen_flag = 0;
+                int seen_data = 0;
+                thread writer([&] {
+                    data.store(1, relaxed);
+                    flag.store(1, release);
+                });
+                thread between([&] {
+                    if (by_modification) {
+                        int one = 1;
+                        flag.compare_exchange_strong(one, 2, relaxed);
+                    } else if (flag.load(relaxed) == 1) {
+                        flag.store(2, relaxed);
+                    }
+                });
+                thread reader([&] {
+                    seen_flag = flag.load(acquire);
+                    seen_data = data.load(relaxed);
+                });
+                writer.join();
+                between.join();
+                reader.join();
+                return text(seen_flag, seen_data);
+            }).contains("20");
+}
+
+TEST(memory, a_release_sequence_goes_on_through_modifications_and_ends_with_a_store) {
+    EXPECT_TRUE(is_passed_on(true));
+    EXPECT_FALSE(is_passed_on(false));
+}
+
+TEST(memory, modifications_lose_nothing_and_loads_followed_by_stores_do) {
+    const auto counted = [](bool by_modification) {
+        return results_of([=] {
+            atomic<int> count{0};
+            const auto add = [&] {
+                if (by_modification) {
+                    count.fetch_add(1, relaxed);
+                } else {
+                    count.store(count.load(relaxed) + 1, relaxed);
+                }
+            };
+            thread one(add);
+            thread two(add);
+            one.join();
+            two.join();
+            return std::to_string(count.load(relaxed));
+        });
+    };
+    EXPECT_EQ(counted(true), (results{"2"}));
+    EXPECT_EQ(counted(false), (results{"1", "2"}));
+}
+
+TEST(memory, a_compare_and_swap_that_fails_may_have_seen_an_old_value_and_one_that_succeeds_has_not) {
+    const results seen = results_of([] {
+        atomic<int> x{0};
+        int expected = 5;
+        bool did = false;
+        thread writer([&] { x.store(1, relaxed); });
+        thread changer([&] { did = x.compare_exchange_strong(expected, 7, relaxed); });
+        writer.join();
+        changer.join();
+        return std::string(did ? "did " : "did not ") + std::to_string(expected);
+    });
+    EXPECT_EQ(seen, (results{"did not 0", "did not 1"}));
+    const results taken = results_of([] {
+        atomic<int> owner{0};
+        int winners = 0;
+        const auto take = [&] {
+            int nobody = 0;
+            return owner.compare_exchange_strong(nobody, 1, relaxed);
+        };
+        bool first = false;
+        bool second = false;
+        thread one([&] { first = take(); });
+        thread two([&] { second = take(); });
+        one.join();
+        two.join();
+        winners = (first ? 1 : 0) + (second ? 1 : 0);
+        return std::to_string(winners);
+    });
+    EXPECT_EQ(taken, (results{"1"}));
+}
+
+TEST(memory, plain_data_that_is_passed_without_release_or_acquire_is_a_race) {
+    const auto passed = [](std::memory_order writes, std::memory_order reads) {
+        return results_of([=] {
+            int data = 0;
+            atomic<int> flag{0};
+            int* const shared = &data;
+            thread writer([&flag, shared, writes] {
+                *shared = 1;
+                flag.store(1, writes);
+            });
+            int result = 0;
+            thread reader([&flag, &result, shared, reads] {
+                if (flag.load(reads) == 1) result = *shared;
+            });
+            writer.join();
+            reader.join();
+            return std::to_string(result);
+        });
+    };
+    EXPECT_EQ(passed(release, acquire), (results{"0", "1"}));
+#ifdef CHIME_SHIM_SEES_PLAIN
+    EXPECT_TRUE(passed(relaxed, acquire).contains("failed: a data race: it reads 4 bytes"));
+    EXPECT_TRUE(passed(release, relaxed).contains("failed: a data race: it reads 4 bytes"));
+#endif
+}
+
+// --- Threads that wait.
+
+TEST(execution, finds_a_deadlock_of_two_locks) {
+    const results seen = results_of([] {
+        mutex first;
+        mutex second;
+        const auto lock_both = [](mutex& one, mutex& other) {
+            one.lock();
+            other.lock();
+            other.unlock();
+            one.unlock();
+        };
+        thread one([&] { lock_both(first, second); });
+        thread two([&] { lock_both(second, first); });
+        one.join();
+        two.join();
+        return std::string("fine");
+    });
+    EXPECT_TRUE(seen.contains("fine"));
+    EXPECT_EQ(seen.size(), 2U);
+}
+
+TEST(execution, time_goes_on_only_when_nobody_can_run) {
+    const results seen = results_of([] {
+        const time_point began = now();
+        atomic<int> order{0};
+        int late = 0;
+        thread sleeper([&] {
+            sleep_until(began + std::chrono::hours{1});
+            late = order.fetch_add(1) + 1;
+        });
+        order.fetch_add(1);
+        sleeper.join();
+        const bool is_exact = now() == began + std::chrono::hours{1};
+        return text(late, is_exact ? 1 : 0);
+    });
+    EXPECT_EQ(seen, (results{"21"}));
+}
+
+thread_local int of_this_thread = 7;
+
+TEST(execution, every_thread_has_its_own_thread_local_variables) {
+    const results seen = results_of([] {
+        atomic<int> sum{0};
+        const auto count = [&] {
+            for (int round = 0; round < 3; ++round) {
+                ++of_this_thread;
+                sum.fetch_add(0, relaxed);
+            }
+            sum.fetch_add(of_this_thread, relaxed);
+        };
+        thread one(count);
+        thread two(count);
+        one.join();
+        two.join();
+        return std::to_string(sum.load(relaxed)) + " " + std::to_string(of_this_thread);
+    });
+    EXPECT_EQ(seen, (results{"20 7"}));
+}
+
+TEST(execution, the_same_seed_gives_the_same_schedule) {
+    const auto body = [] {
+        atomic<int> x{0};
+        const auto count = [&] {
+            for (int round = 0; round < 5; ++round) x.store(x.load(relaxed) + 1, relaxed);
+        };
+        thread one(count);
+        thread two(count);
+        one.join();
+        two.join();
+    };
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        const auto first = strategy_of_seed(seed, 30);
+        const auto second = strategy_of_seed(seed, 30);
+        const outcome one = execution::run(body, *first, {.traces = true});
+        const outcome two = execution::run(body, *second, {.traces = true});
+        EXPECT_EQ(one.trace, two.trace);
+        // And what is written down of it leads there again.
+        replay again(one.taken);
+        EXPECT_EQ(execution::run(body, again, {.traces = true}).trace, one.trace);
+    }
+}
+
+TEST(execution, a_failure_is_shortened_to_what_it_needs) {
+    const auto body = [] {
+        atomic<int> x{0};
+        const auto count = [&] {
+            for (int round = 0; round < 10; ++round) x.store(x.load(relaxed) + 1, relaxed);
+        };
+        thread one(count);
+        thread two(count);
+        one.join();
+        two.join();
+        require(x.load(relaxed) == 20, "an increment is lost");
+    };
+    finding found = try_seeds(body, 1, 1000);
+    ASSERT_TRUE(found.has_failed);
+    shorten(body, found);
+    EXPECT_LE(found.shortest.size(), 2U);
+    const std::string told = tell(body, found);
+    EXPECT_NE(told.find("an increment is lost"), std::string::npos) << told;
+    EXPECT_NE(told.find("litmus_test.cpp:"), std::string::npos) << told;
+}
+
+}  // namespace
+}  // namespace chime::shim

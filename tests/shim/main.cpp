@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "shim/mutants.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+/// chime_shim_tests: the tests. chime_shim_tests --mutants [PLACE]: what the tests notice.
+int main(int argc, char** argv) {
+    ::testing::InitGoogleTest(&argc, argv);
+    if (argc > 1 && std::strcmp(argv[1], "--mutants") == 0) return chime::shim::run_mutants(argc > 2 ? argv[2] : "");
+    return RUN_ALL_TESTS();
+}

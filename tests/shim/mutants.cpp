@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include "shim/mutants.hpp"
+
+#include "shim/engine/explore.hpp"
+#include "shim/engine/sites.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace chime::shim {
+
+namespace {
+
+/// One change at one place.
+struct mutant {
+    site* where;
+    weakening how = weakening::none;
+    bool is_omitted = false;
+    std::string change;
+    std::vector<const scenario*> reached_by;
+};
+
+bool is_part_of_a_protocol(const site& where) {
+    if (where.is_quiet) return false;
+    return where.file.starts_with("src/worker/") || where.file.starts_with("src/timer/") ||
+           where.file.starts_with("src/task/") || where.file.starts_with("src/runtime/");
+}
+
+void add_mutants(std::vector<mutant>& all, site& where, const std::vector<const scenario*>& reached_by) {
+    const auto add = [&](weakening how, const std::string& change) {
+        all.push_back({&where, how, false, change, reached_by});
+    };
+    const std::memory_order order = where.order;
+    const bool modifies = where.kind == operation::exchange || where.kind == operation::compare;
+    if (order == std::memory_order_seq_cst) {
+        add(weakening::one_step, modifies                        ? "seq_cst to acq_rel"
+                                 : where.kind == operation::load ? "seq_cst to acquire"
+                                                                 : "seq_cst to release");
+    } else if (order == std::memory_order_acq_rel) {
+        add(weakening::without_acquire, "acq_rel to release");
+        add(weakening::without_release, "acq_rel to acquire");
+    } else if (order != std::memory_order_relaxed) {
+        add(weakening::one_step, std::string(name_of(order)) + " to relaxed");
+    }
+    if (where.has_own_failure && where.failure != std::memory_order_relaxed) {
+        add(weakening::failure, std::string("failure ") + name_of(where.failure) + " to weaker");
+    }
+    if (where.kind != operation::load) all.push_back({&where, weakening::none, true, "left out", reached_by});
+}
+
+/// Which scenarios reach which places, the quickest first.
+std::map<site*, std::vector<const scenario*>> find_places() {
+    constexpr std::uint64_t seeds = 60;
+    struct measured {
+        const scenario* which;
+        std::clock_t took;
+        std::vector<site*> reached;
+    };
+    std::vector<measured> all;
+    for (const scenario& each : all_scenarios()) {
+        for (site* const place : all_sites()) place->was_reached = false;
+        const std::clock_t began = std::clock();
+        const finding found = try_seeds(each.body, 1, seeds);
+        measured& added = all.emplace_back(measured{&each, std::clock() - began, {}});
+        if (found.has_failed) {
+            std::cout << each.suite << '.' << each.name << " fails without any mutation: " << found.message << '\n';
+        }
+        for (site* const place : all_sites()) {
+            if (place->was_reached) added.reached.push_back(place);
+        }
+    }
+    std::stable_sort(all.begin(), all.end(), [](const measured& a, const measured& b) { return a.took < b.took; });
+    std::map<site*, std::vector<const scenario*>> places;
+    for (const measured& each : all) {
+        for (site* const place : each.reached) places[place].push_back(each.which);
+    }
+    return places;
+}
+
+/// In a child process: whatever the mutant breaks stays there. Answers who has noticed it; empty: nobody.
+std::string who_notices(const mutant& tried) {
+    const std::clock_t most = static_cast<std::clock_t>(wanted("CHIME_SECONDS", 10)) * CLOCKS_PER_SEC;
+    const std::uint64_t seeds = wanted("CHIME_SEEDS", 2000);
+    const std::clock_t began = std::clock();
+    tried.where->weakened = tried.how;
+    tried.where->is_omitted = tried.is_omitted;
+    // A few seeds of each first, then all of them.
+    for (const std::uint64_t share : {std::uint64_t{20}, std::uint64_t{1}}) {
+        for (const scenario* const each : tried.reached_by) {
+            if (std::clock() - began > most) return "";
+            const std::uint64_t count = std::max<std::uint64_t>(5, seeds / share / each->share);
+            finding found = try_seeds(each->body, share == 1 ? 1000 : 1, count);
+            if (!found.has_failed && each->is_small && share == 1) found = try_all(each->body, 2, 2, 20'000);
+            if (found.has_failed) {
+                return std::string(each->suite) + "." + each->name + ": " + found.message.substr(0, 70);
+            }
+        }
+    }
+    return "";
+}
+
+std::string try_mutant(const mutant& tried) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) return "no pipe";
+    std::cout.flush();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(300);
+        const std::string answer = who_notices(tried);
+        [[maybe_unused]] const ssize_t written = ::write(ends[1], answer.data(), answer.size());
+        ::_exit(0);
+    }
+    ::close(ends[1]);
+    std::string answer;
+    std::array<char, 256> buffer{};
+    for (ssize_t count = 0; (count = ::read(ends[0], buffer.data(), buffer.size())) > 0;) {
+        answer.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (!WIFEXITED(status)) return "the program dies";
+    return answer;
+}
+
+}  // namespace
+
+int run_mutants(std::string_view filter) {
+    std::vector<mutant> all;
+    for (const auto& [place, reached_by] : find_places()) {
+        if (is_part_of_a_protocol(*place) && place->name().find(filter) != std::string::npos) {
+            add_mutants(all, *place, reached_by);
+        }
+    }
+    std::sort(all.begin(), all.end(), [](const mutant& a, const mutant& b) {
+        return std::pair(a.where->file, a.where->line) < std::pair(b.where->file, b.where->line);
+    });
+    unsigned noticed = 0;
+    unsigned harmless = 0;
+    unsigned unnoticed = 0;
+    for (const mutant& each : all) {
+        const std::string source = source_line(each.where->name());
+        const std::string answer = try_mutant(each);
+        const std::string_view reason = harmless_because(each.where->file, source, each.change);
+        std::cout << each.where->name() << "  " << each.change << "  |  " << source.substr(0, 70) << "\n    ";
+        if (!answer.empty()) {
+            ++noticed;
+            std::cout << "noticed by " << answer << (reason.empty() ? "" : "  (though it is said to be harmless)");
+        } else if (!reason.empty()) {
+            ++harmless;
+            std::cout << "harmless: " << reason;
+        } else {
+            ++unnoticed;
+            std::cout << "NOT NOTICED";
+        }
+        std::cout << std::endl;
+    }
+    std::cout << all.size() << " mutants: " << noticed << " noticed, " << harmless << " harmless, " << unnoticed
+              << " not noticed\n";
+    return unnoticed == 0 ? 0 : 1;
+}
+
+}  // namespace chime::shim
