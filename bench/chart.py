@@ -5,7 +5,7 @@
 import json
 import sys
 
-from report import colour, number, size
+from measured import colour, number, size
 
 WORKLOADS = {"timeout_churn": "cancel one, arm one", "fire": "arm one, let it fire", "keep_alive": "postpone one"}
 CONTENDERS = ["boost.asio", "libuv", "libevent", "libev", "std.multimap", "std.priority_queue", "chime.wheel"]

@@ -75,6 +75,11 @@ class row_collector : public benchmark::BenchmarkReporter {
             return std::tuple(std::find(workloads.begin(), workloads.end(), it.workload), it.n, it.threads,
                               std::find(order.begin(), order.end(), it.contender));
         };
+        for (row& it : sorted) {
+            const auto named = [&](const workload_facts& facts) { return facts.name == it.workload; };
+            const auto facts = std::find_if(report.workloads.begin(), report.workloads.end(), named);
+            if (facts != report.workloads.end()) it.unit = facts->unit;
+        }
         std::sort(sorted.begin(), sorted.end(), [&](const row& a, const row& b) { return rank(a) < rank(b); });
         return sorted;
     }
@@ -147,7 +152,7 @@ extern "C" void on_interrupt(int) {
 int run(const options& options) {
     report report;
     report.workloads = chosen_of(all_workloads(), options.workloads);
-    report.contenders = chosen_of(all_contenders(), options.contenders);
+    report.contenders = chosen_of(all_contenders(options.others_path), options.contenders);
     describe_surroundings(report);
 
     std::unique_ptr<progress> bar;
@@ -169,8 +174,8 @@ int run(const options& options) {
 
     report.rows = collector.rows_for(report);
     report.complete = collector.failures().empty() && !interrupted;
-    std::printf("Median ns per operation, and how many times faster than %s. %s, %s.\n\n", reference_contender,
-                report.machine.c_str(), report.compiler.c_str());
+    std::printf("Median ns per operation unless a row says otherwise, and how many times faster than %s. %s, %s.\n\n",
+                reference_contender, report.machine.c_str(), report.compiler.c_str());
     std::fputs(as_table(report, terminal_width()).c_str(), stdout);
     if (const std::string rates = as_rates(report); !rates.empty()) {
         std::printf(

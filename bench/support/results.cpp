@@ -86,7 +86,7 @@ std::string cell(const report& report, std::string_view workload, std::string_vi
     const row* const it = find(report, workload, contender, n, threads);
     if (it == nullptr) return "-";
     const row* const reference = find(report, workload, reference_contender, n, threads);
-    if (reference == nullptr) return short_number(it->median());
+    if (reference == nullptr || it->median() == 0) return short_number(it->median());
     return short_number(it->median()) + right_aligned("×" + short_number(reference->median() / it->median()), 6);
 }
 
@@ -124,8 +124,9 @@ std::string json_figures(const row& it) {
 std::string json_row(const row& it) {
     return "{\"workload\": " + quoted(it.workload) + ", \"contender\": " + quoted(it.contender) +
            ", \"n\": " + std::to_string(it.n) + ", \"threads\": " + std::to_string(it.threads) +
-           ", \"unit\": \"ns\", \"median\": " + with_digits(it.median(), 2) + ", \"min\": " + with_digits(it.min(), 2) +
-           ", \"repetitions\": " + std::to_string(it.nanoseconds.size()) + json_figures(it) + '}';
+           ", \"unit\": " + quoted(it.unit) + ", \"median\": " + with_digits(it.median(), 2) +
+           ", \"min\": " + with_digits(it.min(), 2) + ", \"repetitions\": " + std::to_string(it.nanoseconds.size()) +
+           json_figures(it) + '}';
 }
 
 template <class Range, class Writer>
@@ -176,7 +177,7 @@ std::string as_table(const report& report, std::size_t width) {
         if (std::any_of(report.rows.begin(), report.rows.end(), is_its)) contenders.push_back(it.name);
     }
 
-    constexpr std::size_t label_width = 34;
+    constexpr std::size_t label_width = 36;
     std::string text;
     std::size_t first = 0;
     while (first < contenders.size()) {
@@ -190,8 +191,9 @@ std::string as_table(const report& report, std::size_t width) {
         std::string block;
         for (const workload_facts& workload : report.workloads) {
             for (const auto& [n, threads] : sizes) {
+                const std::string unit = workload.unit == "ns" ? "" : ", " + workload.unit;
                 std::string line = left_aligned(
-                    left_aligned(workload.name, 18) + size_of(report, workload.name, n, threads), label_width);
+                    left_aligned(workload.name, 20) + size_of(report, workload.name, n, threads) + unit, label_width);
                 bool any = false;
                 for (std::size_t i = first; i < last; ++i) {
                     const std::string& contender = contenders[i];
@@ -284,7 +286,8 @@ std::string as_json_report(const report& report) {
                        ", \"clock_reads\": " + quoted(it.clock_reads) + '}';
             });
     text += ",\n\"workloads\": " + json_array(report.workloads, [](const workload_facts& it) {
-                return "{\"name\": " + quoted(it.name) + ", \"one_operation\": " + quoted(it.one_operation) + '}';
+                return "{\"name\": " + quoted(it.name) + ", \"one_operation\": " + quoted(it.one_operation) +
+                       ", \"unit\": " + quoted(it.unit) + '}';
             });
     text += ",\n\"early\": " + json_array(report.rows, [](const row& it) { return with_digits(it.early, 4); });
     return text + ",\n\"rows\": " + json_array(report.rows, json_row) + "}\n";
