@@ -129,7 +129,7 @@ bool write_file(const std::string& path, const std::string& text) {
 void print_early_firings(const report& report) {
     for (const row& it : report.rows) {
         if (it.early == 0) continue;
-        std::printf("%s fired %.0f %% of its timers before their deadline (%s, N = %llu).\n", it.contender.c_str(),
+        std::printf("%s fired %.2g %% of its timers before their deadline (%s, N = %llu).\n", it.contender.c_str(),
                     100 * it.early, it.workload.c_str(), static_cast<unsigned long long>(it.n));
     }
 }
@@ -207,7 +207,8 @@ int main(int count, char** arguments) {
     const auto contenders = names_of(all_contenders());
     const options options = parse(count, arguments, workloads, contenders);
     if (!options.error.empty()) {
-        std::fprintf(stderr, "chime_bench: %s\n", options.error.c_str());
+        const std::string help = help_text(workloads, contenders);
+        std::fprintf(stderr, "chime_bench: %s\n%s\n", options.error.c_str(), help.substr(0, help.find("\n\n")).c_str());
         return 2;
     }
     if (options.help) {

@@ -7,7 +7,7 @@ The words come from benchmarks_template.md, beside this file; the numbers go whe
 import pathlib
 import sys
 
-from measured import Report, number, with_unit
+from measured import Report, number, times, with_unit
 
 
 def table(head, rows):
@@ -24,7 +24,7 @@ def surroundings(report):
 
 def ratio_text(report, workload, contender, case):
     ratio = report.ratio(workload, contender, case)
-    return f"×{number(ratio)}" if ratio else "–"
+    return times(ratio) if ratio else "–"
 
 
 def glance(report):
@@ -35,7 +35,7 @@ def glance(report):
         rows.append([f"{name}, {report.title(name, case)}",
                      with_unit(reference, unit) if reference is not None else "–",
                      f"{other[0]} {with_unit(other[1], unit)}",
-                     f"{ours[0]} **{with_unit(ours[1], unit)}**",
+                     f"{ours[0].removeprefix('chime.')} **{with_unit(ours[1], unit)}**",
                      ratio_text(report, name, ours[0], case)])
     return table(["workload", report.reference, "best of the others", "chime", "ratio"], rows)
 
@@ -68,7 +68,7 @@ def medians(report, workload):
         for case, value in zip(cases, values):
             ratio = report.ratio(name, contender, case) if value is not None else None
             shown = "–" if value is None else with_unit(value, report.units[name])
-            cells.append(f"{shown} (×{number(ratio)})" if ratio else shown)
+            cells.append(f"{shown} ({times(ratio)})" if ratio else shown)
         rows.append([contender, *cells])
     head = [name, *(report.title(name, case) for case in cases)]
     unit = "" if report.units[name] == "ns" else f" In {report.units[name]}."

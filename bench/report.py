@@ -6,7 +6,7 @@ import html
 import math
 import sys
 
-from measured import Report, colour, is_ours, number, size, with_unit
+from measured import Report, colour, is_ours, number, size, times, with_unit
 
 CHART_WIDTH = 360  # Units of a chart; a phone shows one per row at about this many pixels.
 
@@ -23,7 +23,7 @@ h2 { font-size: 1.25rem; margin: 40px 0 0; }
 p { max-width: 46rem; margin: 8px 0; }
 .soft { color: var(--soft); }
 .warning { border-left: 4px solid #e08e1b; padding-left: 12px; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 24px 48px;
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 24px 36px;
   margin-top: 12px; }
 figure { margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; margin-bottom: 4px; }
@@ -32,9 +32,12 @@ svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans
 svg text.soft { fill: var(--soft); }
 svg text.strong { font-weight: 700; }
 svg text.early { fill: #d9485f; }
+svg .cut { fill: var(--paper); }
 a { color: inherit; }
 td.better { color: #1f9e89; font-weight: 700; }
 td.worse { color: #d9485f; font-weight: 700; }
+@media (max-width: 640px) { .glance .other, .glance .ours { display: none; } .glance td:first-child { white-space: normal; }
+  .glance th, .glance td { padding: 4px 6px; } }
 td.ours { text-align: left; padding-left: 0; color: var(--soft); }
 svg .track { fill: var(--track); }
 svg .grid { stroke: var(--line); stroke-width: 1; }
@@ -61,17 +64,21 @@ def bar_chart(caption, description, rows):
     """Horizontal bars: rows of (name, value, shown value, shown ratio)."""
     row_height, label_width, value_width = 24, 124, 108
     track = CHART_WIDTH - label_width - value_width
-    longest = max(max(value for _, value, _, _ in rows), 1e-9)
+    # Who takes very much longer than most would make all others look alike: such a bar is cut, and looks it.
+    ordered = sorted(value for _, value, _, _ in rows)
+    longest = max(min(ordered[-1], 8 * max(ordered[len(ordered) // 2], 0) or ordered[-1]), 1e-9)
     parts = []
     for i, (name, value, shown, ratio) in enumerate(rows):
         y = i * row_height
         strong = " strong" if is_ours(name) else ""
-        length = max(2.0 if value else 0.0, track * value / longest)
+        length = min(track, max(2.0 if value else 0.0, track * value / longest))
+        cut = (f'<path d="M{label_width + track - 16},{y + 20} l5,-16 h5 l-5,16 z" class="cut"/>'
+               if value > 1.001 * longest else "")
         parts.append(
             f'<text class="label{strong}" x="{label_width - 8}" y="{y + 16}" text-anchor="end">{html.escape(name)}</text>'
             f'<rect class="track" x="{label_width}" y="{y + 4}" width="{track}" height="16" rx="3"/>'
             f'<rect x="{label_width}" y="{y + 4}" width="{length:.1f}" height="16" rx="3" '
-            f'fill="{colour(name)}"/>'
+            f'fill="{colour(name)}"/>{cut}'
             f'<text class="{strong.strip()}" x="{label_width + track + 62}" y="{y + 16}" text-anchor="end">{shown}</text>'
             f'<text class="soft{strong}" x="{CHART_WIDTH}" y="{y + 16}" text-anchor="end">{ratio}</text>'
         )
@@ -88,7 +95,7 @@ def bars(report, workload, case):
     for name, median in report.present(workload, case):
         ratio = report.ratio(workload, name, case)
         rows.append((name, median, with_unit(median, unit),
-                     f"×{number(ratio)}" if ratio and name != report.reference else ""))
+                     times(ratio) if ratio and name != report.reference else ""))
     title = report.title(workload, case)
     described = ", ".join(f"{name} {shown}" for name, _, shown, _ in rows)
     return bar_chart(title, f"{workload} with {title}: {described}", rows)
@@ -112,7 +119,7 @@ def figure_bars(report, workload, case):
         if not found:
             continue
         rows = [(name, value, number(value),
-                 f"×{number(reference / value)}" if reference and value > 0 and name != report.reference else "")
+                 times(reference / value) if reference and value > 0 and name != report.reference else "")
                 for name, value in found]
         title = f"{report.title(workload, case)}: {meaning}"
         charts.append(bar_chart(title, f"{workload}, {title}", rows))
@@ -156,6 +163,14 @@ def lateness_chart(report, workload, case):
         f'<svg viewBox="0 0 {CHART_WIDTH} {height}" role="img" '
         f'aria-label="{html.escape(described)}">{"".join(parts)}</svg></figure>'
     )
+
+
+def axis_time(ns):
+    """A power of ten of nanoseconds, in as few characters as can be."""
+    for divisor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if ns >= divisor:
+            return f"{ns / divisor:.0f} {unit}"
+    return f"{ns:.0f} ns"
 
 
 class LogAxis:
@@ -233,7 +248,7 @@ def growth(report, workload):
     return curves(
         report, "Growth with N", f"{workload}: nanoseconds per operation over the number of pending timers",
         sizes, power_name, "pending timers", lambda name, n: report.medians.get((workload, name, (n, 1))),
-        lambda power: with_unit(power, "ns"),
+        axis_time,
     )
 
 
@@ -271,7 +286,7 @@ def figures_table(report, workload):
     body = []
     for row in rows:
         values = [row["figures"].get(name) for name in names]
-        cells = "".join(f"<td>{'–' if value is None else f'{value:,.3g}' if value < 1000 else f'{value:,.0f}'}</td>"
+        cells = "".join(f"<td>{'–' if value is None else f'{value:,.3g}' if abs(value) < 1000 else f'{value:,.0f}'}</td>"
                         for value in values)
         title = report.title(workload, (row["n"], row["threads"]))
         body.append(f"<tr><td>{html.escape(row['contender'])}, {title}</td>{cells}</tr>")
@@ -315,14 +330,15 @@ def summary(report):
         rows.append(
             f'<tr><td><a href="#{name}">{html.escape(name)}</a>, {report.title(name, case)}</td>'
             f'<td>{with_unit(reference, unit) if reference is not None else "–"}</td>'
-            f"<td>{html.escape(other[0])} {with_unit(other[1], unit)}</td>"
+            f'<td class="other">{html.escape(other[0])} {with_unit(other[1], unit)}</td>'
             f'<td class="{"better" if better else "worse"}">{with_unit(ours[1], unit)}</td>'
             f'<td class="ours">{html.escape(ours[0].removeprefix("chime."))}</td>'
-            f"<td>{f'×{number(ratio)}' if ratio else '–'}</td></tr>"
+            f"<td>{times(ratio) if ratio else '–'}</td></tr>"
         )
     return (
-        '<section><h2>At a glance</h2><div class="wide"><table><thead><tr><th>workload</th>'
-        f"<th>{html.escape(report.reference)}</th><th>best of the others</th><th>chime</th><th></th><th>ratio</th></tr></thead>"
+        '<section><h2>At a glance</h2><div class="wide"><table class="glance"><thead><tr><th>workload</th>'
+        f'<th>{html.escape(report.reference)}</th><th class="other">best of the others</th><th>chime</th><th class="ours"></th>'
+        "<th>ratio</th></tr></thead>"
         f'<tbody>{"".join(rows)}</tbody></table></div></section>'
     )
 

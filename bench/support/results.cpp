@@ -44,6 +44,10 @@ std::string short_number(double value) {
     return with_digits(value, value < 9.95 ? 1 : 0);
 }
 
+std::string times(double ratio) {
+    return "×" + (ratio > 0 && ratio < 0.095 ? with_digits(ratio, 2) : short_number(ratio));
+}
+
 std::string power_of_ten(std::uint64_t n) {
     std::uint64_t rest = n;
     int exponent = 0;
@@ -87,7 +91,7 @@ std::string cell(const report& report, std::string_view workload, std::string_vi
     if (it == nullptr) return "-";
     const row* const reference = find(report, workload, reference_contender, n, threads);
     if (reference == nullptr || it->median() == 0) return short_number(it->median());
-    return short_number(it->median()) + right_aligned("×" + short_number(reference->median() / it->median()), 6);
+    return short_number(it->median()) + right_aligned(times(reference->median() / it->median()), 6);
 }
 
 /// Millions a second, and how many times what one thread does.
