@@ -186,6 +186,7 @@ int run(const options& options) {
         std::printf("Beside the time, medians.\n\n%s", figures.c_str());
     }
     print_early_firings(report);
+    std::fflush(stdout);  // What follows goes to standard error, and comes last.
     for (const std::string& failure : collector.failures()) {
         std::fprintf(stderr, "chime_bench: wrong answer: %s\n", failure.c_str());
     }

@@ -18,8 +18,12 @@ def table(head, rows):
 def surroundings(report):
     data = report.data
     partial = "" if data["complete"] else " The run was cut short."
-    return (f"{data['date']} · {data['machine']} · {data['compiler']} · medians of {report.repetitions()} runs."
-            f"{partial}")
+    return (f"{data['date']} · {data['machine']} · {data['compiler']} · {median_of(report)}.{partial}")
+
+
+def median_of(report):
+    times_run = report.repetitions()
+    return "single runs" if times_run == "1" else f"medians of {times_run} runs"
 
 
 def ratio_text(report, workload, contender, case):

@@ -37,7 +37,7 @@ a { color: inherit; }
 td.better { color: #1f9e89; font-weight: 700; }
 td.worse { color: #d9485f; font-weight: 700; }
 @media (max-width: 640px) { .glance .other, .glance .ours { display: none; } .glance td:first-child { white-space: normal; }
-  .glance th, .glance td { padding: 4px 6px; } }
+  .glance th, .glance td { padding: 4px 3px; } table.glance { font-size: .78rem; } }
 td.ours { text-align: left; padding-left: 0; color: var(--soft); }
 svg .track { fill: var(--track); }
 svg .grid { stroke: var(--line); stroke-width: 1; }

@@ -41,7 +41,15 @@ std::string with_digits(double value, int digits) {
 
 /// Three digits are what the measurement gives.
 std::string short_number(double value) {
-    return with_digits(value, value < 9.95 ? 1 : 0);
+    return with_digits(value, value > -9.95 && value < 9.95 ? 1 : 0);
+}
+
+/// Large ones get a unit of their own, so that columns stay narrow.
+std::string short_time(double ns) {
+    if (ns >= 1e9) return short_number(ns * 1e-9) + " s";
+    if (ns >= 1e6) return short_number(ns * 1e-6) + " ms";
+    if (ns >= 1e5) return short_number(ns * 1e-3) + " us";
+    return short_number(ns);
 }
 
 std::string times(double ratio) {
@@ -90,8 +98,8 @@ std::string cell(const report& report, std::string_view workload, std::string_vi
     const row* const it = find(report, workload, contender, n, threads);
     if (it == nullptr) return "-";
     const row* const reference = find(report, workload, reference_contender, n, threads);
-    if (reference == nullptr || it->median() == 0) return short_number(it->median());
-    return short_number(it->median()) + right_aligned(times(reference->median() / it->median()), 6);
+    if (reference == nullptr || it->median() == 0) return short_time(it->median());
+    return short_time(it->median()) + right_aligned(times(reference->median() / it->median()), 6);
 }
 
 /// Millions a second, and how many times what one thread does.
