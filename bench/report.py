@@ -36,8 +36,8 @@ svg .cut { fill: var(--paper); }
 a { color: inherit; }
 td.better { color: #1f9e89; font-weight: 700; }
 td.worse { color: #d9485f; font-weight: 700; }
-@media (max-width: 640px) { .glance .other, .glance .ours { display: none; } .glance td:first-child { white-space: normal; }
-  .glance th, .glance td { padding: 4px 3px; } table.glance { font-size: .78rem; } }
+@media (max-width: 640px) { .glance .other, .glance .reference { display: none; } .glance td:first-child { white-space: normal; }
+  .glance th, .glance td { padding: 4px 3px; } }
 td.ours { text-align: left; padding-left: 0; color: var(--soft); }
 svg .track { fill: var(--track); }
 svg .grid { stroke: var(--line); stroke-width: 1; }
@@ -329,7 +329,7 @@ def summary(report):
         better = ours[1] <= other[1]
         rows.append(
             f'<tr><td><a href="#{name}">{html.escape(name)}</a>, {report.title(name, case)}</td>'
-            f'<td>{with_unit(reference, unit) if reference is not None else "–"}</td>'
+            f'<td class="reference">{with_unit(reference, unit) if reference is not None else "–"}</td>'
             f'<td class="other">{html.escape(other[0])} {with_unit(other[1], unit)}</td>'
             f'<td class="{"better" if better else "worse"}">{with_unit(ours[1], unit)}</td>'
             f'<td class="ours">{html.escape(ours[0].removeprefix("chime."))}</td>'
@@ -337,7 +337,7 @@ def summary(report):
         )
     return (
         '<section><h2>At a glance</h2><div class="wide"><table class="glance"><thead><tr><th>workload</th>'
-        f'<th>{html.escape(report.reference)}</th><th class="other">best of the others</th><th>chime</th><th class="ours"></th>'
+        f'<th class="reference">{html.escape(report.reference)}</th><th class="other">best of the others</th><th>chime</th><th class="ours"></th>'
         "<th>ratio</th></tr></thead>"
         f'<tbody>{"".join(rows)}</tbody></table></div></section>'
     )
