@@ -17,8 +17,8 @@ def table(head, rows):
 
 def surroundings(report):
     data = report.data
-    partial = "" if data["complete"] else " The run was cut short."
-    return (f"{data['date']} · {data['machine']} · {data['compiler']} · {median_of(report)}.{partial}")
+    said = "".join(f"\n\n**{remark}**" for remark in report.remarks())
+    return f"{data['date']} · {data['machine']} · {data['compiler']} · {median_of(report)}.{said}"
 
 
 def median_of(report):

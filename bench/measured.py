@@ -110,6 +110,19 @@ class Report:
         counts = sorted({it["repetitions"] for it in self.data["rows"]})
         return " to ".join(str(count) for count in sorted({counts[0], counts[-1]}))
 
+    def remarks(self):
+        """What a reader has to know before he believes anything."""
+        said = []
+        if not self.data["complete"]:
+            said.append("The run was cut short; these results are partial.")
+        # A single thread that never waits has a processor to itself, or else others had it.
+        alone = sorted(found["processors"] for (_, _, (_, threads)), found in self.figures.items()
+                       if threads == 1 and "processors" in found)
+        if alone and alone[len(alone) // 2] < 0.85:
+            said.append("The machine was busy with something else meanwhile: what is measured in wall time, which is all "
+                        "that has threads, sleeps or waits, is worse than it need be.")
+        return said
+
     def compared(self):
         """For each workload and case: every part of chime that took part, and the best of the others, by median.
 

@@ -375,17 +375,15 @@ def contenders_table(report):
 
 def page(report):
     data = report.data
-    partial = (
-        "" if data["complete"] else '<p class="warning">The run was cut short; these results are partial.</p>'
-    )
-    times = report.repetitions()
-    median = "comes from a single run" if times == "1" else f"is the median of {times} runs"
+    remarks = "".join(f'<p class="warning">{html.escape(remark)}</p>' for remark in report.remarks())
+    count = report.repetitions()
+    median = "comes from a single run" if count == "1" else f"is the median of {count} runs"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>chime: timers compared</title>'
         f"<style>{STYLE}</style></head><body><h1>chime: timers compared</h1>"
         f'<p class="soft">{html.escape(data["date"])} · {html.escape(data["machine"])} · {html.escape(data["compiler"])}</p>'
-        f"{partial}"
+        f"{remarks}"
         f"<p>Every number {median}. Runs of all contenders were interleaved in random order, with the "
         "same seed, sizes and sequence of operations, and each checked its own answer. With a single thread time is "
         "virtual, so that all fire the same timers at the same moments; a contender that reads the clock per timer still "
