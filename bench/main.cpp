@@ -75,6 +75,11 @@ class row_collector : public benchmark::BenchmarkReporter {
             return std::tuple(std::find(workloads.begin(), workloads.end(), it.workload), it.n, it.threads,
                               std::find(order.begin(), order.end(), it.contender));
         };
+        for (row& it : sorted) {
+            const auto named = [&](const workload_facts& facts) { return facts.name == it.workload; };
+            const auto facts = std::find_if(report.workloads.begin(), report.workloads.end(), named);
+            if (facts != report.workloads.end()) it.unit = facts->unit;
+        }
         std::sort(sorted.begin(), sorted.end(), [&](const row& a, const row& b) { return rank(a) < rank(b); });
         return sorted;
     }
@@ -124,7 +129,7 @@ bool write_file(const std::string& path, const std::string& text) {
 void print_early_firings(const report& report) {
     for (const row& it : report.rows) {
         if (it.early == 0) continue;
-        std::printf("%s fired %.0f %% of its timers before their deadline (%s, N = %llu).\n", it.contender.c_str(),
+        std::printf("%s fired %.2g %% of its timers before their deadline (%s, N = %llu).\n", it.contender.c_str(),
                     100 * it.early, it.workload.c_str(), static_cast<unsigned long long>(it.n));
     }
 }
@@ -147,7 +152,7 @@ extern "C" void on_interrupt(int) {
 int run(const options& options) {
     report report;
     report.workloads = chosen_of(all_workloads(), options.workloads);
-    report.contenders = chosen_of(all_contenders(), options.contenders);
+    report.contenders = chosen_of(all_contenders(options.others_path), options.contenders);
     describe_surroundings(report);
 
     std::unique_ptr<progress> bar;
@@ -169,8 +174,8 @@ int run(const options& options) {
 
     report.rows = collector.rows_for(report);
     report.complete = collector.failures().empty() && !interrupted;
-    std::printf("Median ns per operation, and how many times faster than %s. %s, %s.\n\n", reference_contender,
-                report.machine.c_str(), report.compiler.c_str());
+    std::printf("Median ns per operation unless a row says otherwise, and how many times faster than %s. %s, %s.\n\n",
+                reference_contender, report.machine.c_str(), report.compiler.c_str());
     std::fputs(as_table(report, terminal_width()).c_str(), stdout);
     if (const std::string rates = as_rates(report); !rates.empty()) {
         std::printf(
@@ -181,6 +186,7 @@ int run(const options& options) {
         std::printf("Beside the time, medians.\n\n%s", figures.c_str());
     }
     print_early_firings(report);
+    std::fflush(stdout);  // What follows goes to standard error, and comes last.
     for (const std::string& failure : collector.failures()) {
         std::fprintf(stderr, "chime_bench: wrong answer: %s\n", failure.c_str());
     }
@@ -202,7 +208,8 @@ int main(int count, char** arguments) {
     const auto contenders = names_of(all_contenders());
     const options options = parse(count, arguments, workloads, contenders);
     if (!options.error.empty()) {
-        std::fprintf(stderr, "chime_bench: %s\n", options.error.c_str());
+        const std::string help = help_text(workloads, contenders);
+        std::fprintf(stderr, "chime_bench: %s\n%s\n", options.error.c_str(), help.substr(0, help.find("\n\n")).c_str());
         return 2;
     }
     if (options.help) {

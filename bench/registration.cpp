@@ -18,22 +18,28 @@
 #include "contenders/shared_queue.hpp"
 #include "contenders/std_multimap.hpp"
 #include "contenders/std_priority_queue.hpp"
+#include "support/forked_run.hpp"
 #include "workloads/expiry.hpp"
 #include "workloads/fire.hpp"
-#include "workloads/garbage.hpp"
+#include "workloads/idle.hpp"
 #include "workloads/keep_alive.hpp"
 #include "workloads/keep_alive_fixed.hpp"
 #include "workloads/lateness.hpp"
+#include "workloads/memory_under_cancel.hpp"
+#include "workloads/pause_in_burst.hpp"
+#include "workloads/pause_in_cascade.hpp"
 #include "workloads/remote_cancel.hpp"
 #include "workloads/shared_churn.hpp"
 #include "workloads/shared_keep_alive.hpp"
 #include "workloads/slack.hpp"
 #include "workloads/sleepers.hpp"
+#include "workloads/spawn_and_join.hpp"
 #include "workloads/timeout_churn.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,6 +47,7 @@
 #include <vector>
 
 #include <malloc.h>
+#include <unistd.h>
 
 namespace chime_bench {
 namespace {
@@ -59,7 +66,8 @@ using contenders = type_list<boost_asio, boost_asio_fresh, libuv, libevent, libe
 using workloads = type_list<timeout_churn, fire, keep_alive, keep_alive_fixed>;
 // What is measured in real time, with those who can wait.
 using waiting_contenders = type_list<boost_asio, libuv, libevent, libev, chime_loop, raw_sleeper>;
-using waiting_workloads = type_list<lateness>;
+using idle_contenders = type_list<boost_asio, libuv, libevent, libev, chime_loop, chime_runtime_idle>;
+using beating_contenders = type_list<boost_asio, libuv, libevent, libev, chime_wheel, chime_loop>;
 // What several threads do at once.
 using shared_contenders =
     type_list<boost_asio_shared, shared_queue<std_multimap>, shared_queue<std_priority_queue>, chime_runtime_shared>;
@@ -67,11 +75,9 @@ using remote_contenders =
     type_list<boost_asio_remote, remote_queue<std_multimap>, chime_io_context_remote, chime_runtime_remote>;
 // What coroutines do.
 using sleeping_contenders = type_list<boost_asio_sleepers, chime_io_context_sleepers, chime_runtime_sleepers>;
+using joining_contenders = type_list<boost_asio_joiner, chime_io_context_joiner, chime_runtime_joiner>;
 // What is asked of chime alone, with different settings.
 using studies = type_list<slack, expiry>;
-
-/// Of the workloads in real time; the machine shall sleep in between.
-constexpr std::uint64_t timers_a_second = 1'000;
 
 /// Of each thread, where several use one service.
 constexpr std::uint64_t timers_of_a_thread = 10'000;
@@ -146,6 +152,12 @@ void add_facts(std::vector<contender_facts>& facts) {
     facts.push_back({std::string(Contender::name), Contender::version(), std::string(Contender::clock_reads)});
 }
 
+/// A contender in another language, and where it is.
+struct other_program {
+    std::string_view name;
+    std::string path;
+};
+
 /// Hands runs to Google Benchmark, and counts them.
 class registrar {
  public:
@@ -166,6 +178,25 @@ class registrar {
         for (const auto& variant : Study::variants()) {
             add_run<Study>(variant.name, timers, 1, [variant](const plan& plan) { return Study::run(variant, plan); });
         }
+    }
+
+    /// A workload with a contender that is a program of its own.
+    template <class Workload>
+    void add_other(const other_program& with, std::uint64_t timers, unsigned threads = 1) {
+        if (!is_chosen(options_.contenders, with.name)) return;
+        add_run<Workload>(with.name, timers, threads, [path = with.path](const plan& plan) {
+            const std::vector<std::string> command{path,
+                                                   std::string(Workload::name),
+                                                   std::to_string(plan.timers),
+                                                   std::to_string(plan.operations),
+                                                   std::to_string(plan.seed),
+                                                   std::to_string(plan.threads)};
+            if constexpr (requires { Workload::run_other(command); }) {
+                return Workload::run_other(command);
+            } else {
+                return run_program(command);
+            }
+        });
     }
 
     [[nodiscard]] std::size_t runs() const { return runs_; }
@@ -193,15 +224,32 @@ class registrar {
     std::size_t runs_ = 0;
 };
 
-/// Where there is one size that makes sense, unless the command line knows better.
-std::vector<std::uint64_t> sizes_or(const options& options, std::uint64_t only) {
-    return options.sizes.empty() ? std::vector<std::uint64_t>{only} : options.sizes;
+using few = std::vector<std::uint64_t>;
+
+/// Where there are sizes that make sense, unless the command line knows better.
+std::vector<std::uint64_t> sizes_or(const options& options, const few& sensible) {
+    return options.sizes.empty() ? sensible : options.sizes;
+}
+
+/// What a loop does while it waits, and who has to wait for it.
+void register_waiting(registrar& registrar, const options& options) {
+    waiting_contenders::for_each([&]<class Contender>() {
+        // A thousand a second: the machine sleeps in between. Fifty thousand: it has hardly time to.
+        for (const std::uint64_t timers : few{1'000, 50'000}) registrar.add<lateness, Contender>(timers);
+    });
+    idle_contenders::for_each([&]<class Contender>() { registrar.add<idle, Contender>(1); });
+    beating_contenders::for_each([&]<class Contender>() {
+        for (const std::uint64_t timers : sizes_or(options, few{1'000'000})) {
+            registrar.add<pause_in_cascade, Contender>(timers);
+            registrar.add<pause_in_burst, Contender>(timers);
+        }
+    });
 }
 
 void register_shared(registrar& registrar, const options& options) {
     shared_contenders::for_each([&]<class Contender>() {
         for (const unsigned threads : threads_to_run(options)) {
-            for (const std::uint64_t timers : sizes_or(options, timers_of_a_thread)) {
+            for (const std::uint64_t timers : sizes_or(options, few{timers_of_a_thread})) {
                 registrar.add<shared_churn, Contender>(timers, threads);
             }
             for (const std::uint64_t timers : sizes_to_run(options)) {
@@ -209,28 +257,65 @@ void register_shared(registrar& registrar, const options& options) {
                 registrar.add<shared_keep_alive, Contender>(timers, threads);
             }
         }
-        for (const std::uint64_t timers : sizes_or(options, timers_of_a_thread))
-            registrar.add<garbage, Contender>(timers, 2);
+        for (const std::uint64_t timers : sizes_or(options, few{timers_of_a_thread}))
+            registrar.add<memory_under_cancel, Contender>(timers, 2);
     });
     remote_contenders::for_each([&]<class Contender>() {
-        const auto sizes = options.sizes.empty() ? std::vector<std::uint64_t>{1'000, 100'000} : options.sizes;
-        for (const std::uint64_t timers : sizes) registrar.add<remote_cancel, Contender>(timers);
+        for (const std::uint64_t timers : sizes_or(options, few{1'000, 100'000}))
+            registrar.add<remote_cancel, Contender>(timers);
     });
 }
 
 void register_sleeping(registrar& registrar, const options& options) {
     sleeping_contenders::for_each([&]<class Contender>() {
-        for (const std::uint64_t timers : sizes_or(options, options.quick ? 100'000 : 1'000'000)) {
-            registrar.add<sleepers, Contender>(timers);
+        const std::vector<std::uint64_t> sizes = options.quick ? few{100'000} : few{100'000, 1'000'000};
+        for (const std::uint64_t timers : sizes_or(options, sizes)) registrar.add<sleepers, Contender>(timers);
+    });
+    joining_contenders::for_each([&]<class Contender>() {
+        for (const std::uint64_t timers : sizes_or(options, few{1, 1'000})) {
+            registrar.add<spawn_and_join, Contender>(timers);
         }
     });
-    for (const std::uint64_t timers : sizes_or(options, 10'000)) registrar.add_study<slack>(timers);
-    for (const std::uint64_t timers : sizes_or(options, 100'000)) registrar.add_study<expiry>(timers);
+    for (const std::uint64_t timers : sizes_or(options, few{10'000})) registrar.add_study<slack>(timers);
+    for (const std::uint64_t timers : sizes_or(options, few{100'000})) registrar.add_study<expiry>(timers);
+}
+
+/// Contenders in other languages: programs that are called with a workload and its sizes.
+struct other {
+    std::string_view name;
+    std::string_view clock_reads;
+};
+constexpr std::array<other, 2> others{{{"go", "per arm"}, {"tokio", "per arm"}}};
+
+void register_others(registrar& registrar, const options& options) {
+    if (options.others_path.empty()) return;
+    for (const other& each : others) {
+        const std::string program = options.others_path + "/chime_bench_" + std::string(each.name);
+        if (access(program.c_str(), X_OK) != 0) continue;
+        const other_program with{each.name, program};
+        for (const std::uint64_t timers : sizes_to_run(options)) {
+            if (timers > 1'000'000 && options.sizes.empty()) continue;
+            registrar.add_other<timeout_churn>(with, timers);
+            registrar.add_other<keep_alive>(with, timers);
+        }
+        for (const std::uint64_t timers : few{1'000, 50'000}) registrar.add_other<lateness>(with, timers);
+        registrar.add_other<idle>(with, 1);
+        for (const unsigned threads : threads_to_run(options)) {
+            for (const std::uint64_t timers : sizes_or(options, few{timers_of_a_thread})) {
+                registrar.add_other<shared_churn>(with, timers, threads);
+            }
+        }
+        const std::vector<std::uint64_t> sizes = options.quick ? few{100'000} : few{100'000, 1'000'000};
+        for (const std::uint64_t timers : sizes_or(options, sizes)) registrar.add_other<sleepers>(with, timers);
+        for (const std::uint64_t timers : sizes_or(options, few{1, 1'000})) {
+            registrar.add_other<spawn_and_join>(with, timers);
+        }
+    }
 }
 
 }  // namespace
 
-std::vector<contender_facts> all_contenders() {
+std::vector<contender_facts> all_contenders(const std::string& others_path) {
     std::vector<contender_facts> facts;
     const auto add = [&]<class Contender>() { add_facts<Contender>(facts); };
     contenders::for_each(add);
@@ -238,17 +323,29 @@ std::vector<contender_facts> all_contenders() {
     shared_contenders::for_each(add);
     remote_contenders::for_each(add);
     sleeping_contenders::for_each(add);
+    for (const other& each : others) {
+        std::string version;
+        if (!others_path.empty()) {
+            version = output_of({others_path + "/chime_bench_" + std::string(each.name), "version"});
+        }
+        facts.push_back(
+            {std::string(each.name), version.empty() ? "not there" : version, std::string(each.clock_reads)});
+    }
     return facts;
 }
 
 std::vector<workload_facts> all_workloads() {
     std::vector<workload_facts> facts;
     const auto add = [&]<class Workload>() {
-        facts.push_back({std::string(Workload::name), std::string(Workload::one_operation)});
+        workload_facts& it = facts.emplace_back();
+        it.name = Workload::name;
+        it.one_operation = Workload::one_operation;
+        if constexpr (requires { Workload::unit; }) it.unit = Workload::unit;
     };
     workloads::for_each(add);
-    waiting_workloads::for_each(add);
-    type_list<shared_churn, shared_keep_alive, remote_cancel, sleepers, garbage>::for_each(add);
+    type_list<lateness, idle, pause_in_cascade, pause_in_burst>::for_each(add);
+    type_list<shared_churn, shared_keep_alive, remote_cancel, sleepers, spawn_and_join, memory_under_cancel>::for_each(
+        add);
     studies::for_each(add);
     return facts;
 }
@@ -270,11 +367,10 @@ std::size_t register_benchmarks(const options& options, const run_observer& obse
             }
         });
     });
-    waiting_workloads::for_each([&]<class Workload>() {
-        waiting_contenders::for_each([&]<class Contender>() { registrar.add<Workload, Contender>(timers_a_second); });
-    });
+    register_waiting(registrar, options);
     register_shared(registrar, options);
     register_sleeping(registrar, options);
+    register_others(registrar, options);
     return registrar.runs();
 }
 

@@ -12,7 +12,8 @@
 
 namespace chime_bench {
 
-[[nodiscard]] std::vector<contender_facts> all_contenders();
+/// Those that are programs of their own are asked for their version where they are.
+[[nodiscard]] std::vector<contender_facts> all_contenders(const std::string& others_path = {});
 [[nodiscard]] std::vector<workload_facts> all_workloads();
 
 /// What stands in the place of a contender where a workload compares settings of chime, in the order in which it is shown.

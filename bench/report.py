@@ -3,29 +3,12 @@
 """Draws the report of chime_bench as one HTML page that needs nothing else: report.py REPORT.json PAGE.html"""
 
 import html
-import json
 import math
 import sys
 
-CHART_WIDTH = 360  # Units of a chart; a phone shows one per row at about this many pixels.
+from measured import Report, colour, is_ours, number, size, times, with_unit
 
-# One hue per contender, of a brightness that reads on white and on black.
-COLOURS = {
-    "boost.asio": "#d9485f",
-    "boost.asio.fresh": "#ec93a0",
-    "libuv": "#1f9e89",
-    "libevent": "#7fae4e",
-    "libev": "#e08e1b",
-    "std.multimap": "#7d8590",
-    "std.priority_queue": "#a9aeb6",
-    "chime.wheel": "#3d7bfd",
-    "chime.timers": "#2a5bd0",
-    "chime.io_context": "#5f9bff",
-    "chime.runtime": "#1d46a8",
-    "raw.sleeper": "#50565e",
-    "layout.lists": "#9064d8",
-    "layout.wide_tickets": "#bf9af0",
-}
+CHART_WIDTH = 360  # Units of a chart; a phone shows one per row at about this many pixels.
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2127; --soft: #5c6670; --line: #d9dee3; --paper: #ffffff; --track: #f1f3f5; }
@@ -40,7 +23,7 @@ h2 { font-size: 1.25rem; margin: 40px 0 0; }
 p { max-width: 46rem; margin: 8px 0; }
 .soft { color: var(--soft); }
 .warning { border-left: 4px solid #e08e1b; padding-left: 12px; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 24px 48px;
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 24px 36px;
   margin-top: 12px; }
 figure { margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; margin-bottom: 4px; }
@@ -48,6 +31,14 @@ svg { display: block; width: 100%; height: auto; max-width: 560px; }
 svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: var(--ink); }
 svg text.soft { fill: var(--soft); }
 svg text.strong { font-weight: 700; }
+svg text.early { fill: #d9485f; }
+svg .cut { fill: var(--paper); }
+a { color: inherit; }
+td.better { color: #1f9e89; font-weight: 700; }
+td.worse { color: #d9485f; font-weight: 700; }
+@media (max-width: 640px) { .glance .other, .glance .reference { display: none; } .glance td:first-child { white-space: normal; }
+  .glance th, .glance td { padding: 4px 3px; } }
+td.ours { text-align: left; padding-left: 0; color: var(--soft); }
 svg .track { fill: var(--track); }
 svg .grid { stroke: var(--line); stroke-width: 1; }
 .key { display: flex; flex-wrap: wrap; gap: 4px 18px; padding: 0; margin: 12px 0 0; list-style: none; font-size: .9rem; }
@@ -69,79 +60,117 @@ thead th { color: var(--soft); font-weight: 600; }
 """
 
 
-def colour(contender):
-    return COLOURS.get(contender, "#888888")
-
-
-def number(value):
-    """Three digits, which is what the measurement gives."""
-    return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
-
-
-def size(n):
-    exponent = round(math.log10(n))
-    return f"{n:,}" if n == 10**exponent else f"{n:.3g}"
-
-
-class Report:
-    """The medians by (workload, contender, case), where a case is (n, threads)."""
-
-    def __init__(self, data):
-        self.data = data
-        self.reference = data["reference"]
-        self.medians = {(it["workload"], it["contender"], (it["n"], it["threads"])): it["median"] for it in data["rows"]}
-        ran = {it["contender"] for it in data["rows"]}
-        self.contenders = [it["name"] for it in data["contenders"] if it["name"] in ran]
-        # Where settings of chime are compared they stand in the place of contenders, behind the others.
-        self.variants = [name for name in dict.fromkeys(it["contender"] for it in data["rows"]) if name not in self.contenders]
-
-    def cases(self, workload):
-        return sorted({case for name, _, case in self.medians if name == workload})
-
-    def is_threaded(self, workload):
-        return any(threads > 1 for _, threads in self.cases(workload))
-
-    def title(self, workload, case):
-        n, threads = case
-        return f"N = {size(n)}" + (f", {threads} thread{'s' if threads > 1 else ''}" if self.is_threaded(workload) else "")
-
-    def present(self, workload, case):
-        """(contender, median) of those that ran, in the order of the list."""
-        found = [(name, self.medians.get((workload, name, case))) for name in self.contenders + self.variants]
-        return [(name, median) for name, median in found if median is not None]
-
-    def ratio(self, workload, contender, case):
-        reference = self.medians.get((workload, self.reference, case))
-        return reference / self.medians[workload, contender, case] if reference else None
-
-
-def bars(report, workload, case):
-    """Horizontal bars, one per contender: nanoseconds, and how many times faster than the reference."""
-    rows = report.present(workload, case)
-    row_height, label_width, value_width = 24, 132, 92
+def bar_chart(caption, description, rows):
+    """Horizontal bars: rows of (name, value, shown value, shown ratio)."""
+    row_height, label_width, value_width = 24, 124, 108
     track = CHART_WIDTH - label_width - value_width
-    longest = max(median for _, median in rows)
+    # Who takes very much longer than most would make all others look alike: such a bar is cut, and looks it.
+    ordered = sorted(value for _, value, _, _ in rows)
+    longest = max(min(ordered[-1], 8 * max(ordered[len(ordered) // 2], 0) or ordered[-1]), 1e-9)
     parts = []
-    for i, (name, median) in enumerate(rows):
+    for i, (name, value, shown, ratio) in enumerate(rows):
         y = i * row_height
-        strong = " strong" if name.startswith("chime") else ""
-        ratio = report.ratio(workload, name, case)
-        shown = f"×{number(ratio)}" if ratio and name != report.reference else ""
+        strong = " strong" if is_ours(name) else ""
+        length = min(track, max(2.0 if value else 0.0, track * value / longest))
+        cut = (f'<path d="M{label_width + track - 16},{y + 20} l5,-16 h5 l-5,16 z" class="cut"/>'
+               if value > 1.001 * longest else "")
         parts.append(
             f'<text class="label{strong}" x="{label_width - 8}" y="{y + 16}" text-anchor="end">{html.escape(name)}</text>'
             f'<rect class="track" x="{label_width}" y="{y + 4}" width="{track}" height="16" rx="3"/>'
-            f'<rect x="{label_width}" y="{y + 4}" width="{max(2.0, track * median / longest):.1f}" height="16" rx="3" '
-            f'fill="{colour(name)}"/>'
-            f'<text class="{strong.strip()}" x="{label_width + track + 50}" y="{y + 16}" text-anchor="end">'
-            f"{number(median)}</text>"
-            f'<text class="soft{strong}" x="{CHART_WIDTH}" y="{y + 16}" text-anchor="end">{shown}</text>'
+            f'<rect x="{label_width}" y="{y + 4}" width="{length:.1f}" height="16" rx="3" '
+            f'fill="{colour(name)}"/>{cut}'
+            f'<text class="{strong.strip()}" x="{label_width + track + 62}" y="{y + 16}" text-anchor="end">{shown}</text>'
+            f'<text class="soft{strong}" x="{CHART_WIDTH}" y="{y + 16}" text-anchor="end">{ratio}</text>'
         )
-    title = report.title(workload, case)
-    description = f"{workload} with {title}: " + ", ".join(f"{name} {number(median)} ns" for name, median in rows)
     return (
-        f'<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {CHART_WIDTH} {len(rows) * row_height}" '
+        f'<figure><figcaption>{caption}</figcaption><svg viewBox="0 0 {CHART_WIDTH} {len(rows) * row_height}" '
         f'role="img" aria-label="{html.escape(description)}">{"".join(parts)}</svg></figure>'
     )
+
+
+def bars(report, workload, case):
+    """One bar per contender: the median, and how many times faster than the reference."""
+    unit = report.units[workload]
+    rows = []
+    for name, median in report.present(workload, case):
+        ratio = report.ratio(workload, name, case)
+        rows.append((name, median, with_unit(median, unit),
+                     times(ratio) if ratio and name != report.reference else ""))
+    title = report.title(workload, case)
+    described = ", ".join(f"{name} {shown}" for name, _, shown, _ in rows)
+    return bar_chart(title, f"{workload} with {title}: {described}", rows)
+
+
+# What stands beside the time and deserves a chart of its own: the figure, and what it says.
+FIGURE_CHARTS = {
+    "sleepers": (("peak_bytes", "peak of memory, bytes for each sleeper"), ("processor_s", "processor time, seconds")),
+    "memory_under_cancel": (("end_mb", "memory at the end, MB"),),
+    "spawn_and_join": (("processor_ns", "processor time of all threads, ns"),),
+}
+
+
+def figure_bars(report, workload, case):
+    charts = []
+    for figure, meaning in FIGURE_CHARTS.get(workload, ()):
+        found = [(name, report.figures.get((workload, name, case), {}).get(figure))
+                 for name in report.contenders + report.variants]
+        found = [(name, value) for name, value in found if value is not None]
+        reference = dict(found).get(report.reference)
+        if not found:
+            continue
+        rows = [(name, value, number(value),
+                 times(reference / value) if reference and value > 0 and name != report.reference else "")
+                for name, value in found]
+        title = f"{report.title(workload, case)}: {meaning}"
+        charts.append(bar_chart(title, f"{workload}, {title}", rows))
+    return "".join(charts)
+
+
+def lateness_chart(report, workload, case):
+    """The distribution of each contender on a logarithmic axis: from p10 to p90 thick, to p99 thin, p50 as a dot."""
+    rows = [(name, report.figures[workload, name, case]) for name in report.contenders
+            if (workload, name, case) in report.figures]
+    if not rows:
+        return ""
+    row_height, label_width, top = 26, 124, 20
+    height = top + len(rows) * row_height
+    x = LogAxis(1, 100_000, label_width + 16, CHART_WIDTH - 8)
+    at = lambda us: x(min(max(us, 1), 100_000))
+    parts = []
+    for power, label in ((1, "1 µs"), (10, ""), (100, "100 µs"), (1_000, ""), (10_000, "10 ms"), (100_000, "")):
+        parts.append(f'<line class="grid" x1="{x(power):.1f}" x2="{x(power):.1f}" y1="{top - 4}" y2="{height}"/>'
+                     f'<text class="soft" x="{x(power):.1f}" y="12" text-anchor="middle">{label}</text>')
+    for i, (name, it) in enumerate(rows):
+        y = top + i * row_height + row_height / 2
+        strong = " strong" if is_ours(name) else ""
+        parts.append(
+            f'<text class="label{strong}" x="{label_width - 8}" y="{y + 4}" text-anchor="end">{html.escape(name)}</text>')
+        if it["p99_us"] > 0:
+            parts.append(f'<line x1="{at(it["p90_us"]):.1f}" x2="{at(it["p99_us"]):.1f}" y1="{y}" y2="{y}" '
+                         f'stroke="{colour(name)}" stroke-width="2"/>')
+        if it["p90_us"] > 0:
+            begin, end = at(it["p10_us"]), at(it["p90_us"])
+            parts.append(f'<rect x="{begin:.1f}" y="{y - 6}" width="{max(end - begin, 2):.1f}" height="12" rx="3" '
+                         f'fill="{colour(name)}" fill-opacity="0.55"/>')
+        if it["p50_us"] > 0:
+            parts.append(f'<circle cx="{at(it["p50_us"]):.1f}" cy="{y}" r="4.5" fill="{colour(name)}"/>')
+        if it["earliest_us"] < 0:
+            parts.append(f'<text class="early" x="{label_width - 2}" y="{y + 4}">◀</text>')
+    title = report.title(workload, case)
+    described = ", ".join(f"{name} median {it['p50_us']:.0f} µs, p99 {it['p99_us']:.0f} µs" for name, it in rows)
+    return (
+        f'<figure><figcaption>{title}: how late, p10 to p90, dot p50, line to p99</figcaption>'
+        f'<svg viewBox="0 0 {CHART_WIDTH} {height}" role="img" '
+        f'aria-label="{html.escape(described)}">{"".join(parts)}</svg></figure>'
+    )
+
+
+def axis_time(ns):
+    """A power of ten of nanoseconds, in as few characters as can be."""
+    for divisor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if ns >= divisor:
+            return f"{ns / divisor:.0f} {unit}"
+    return f"{ns:.0f} ns"
 
 
 class LogAxis:
@@ -171,13 +200,13 @@ def curve(name, points):
     )
 
 
-def curves(report, caption, description, positions, position_name, x_label, value_of):
+def curves(report, caption, description, positions, position_name, x_label, value_of, value_name="{:,}".format):
     """Values over positions, both axes logarithmic. value_of(contender, position) may be None."""
     values = {
         (name, at): value
         for name in report.contenders
         for at in positions
-        if (value := value_of(name, at)) is not None
+        if (value := value_of(name, at)) is not None and value > 0
     }
     if len(positions) < 2 or not values:
         return ""
@@ -190,7 +219,7 @@ def curves(report, caption, description, positions, position_name, x_label, valu
         at = y(power)
         parts.append(
             f'<line class="grid" x1="{left}" x2="{CHART_WIDTH}" y1="{at:.1f}" y2="{at:.1f}"/>'
-            f'<text class="soft" x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{power:,}</text>'
+            f'<text class="soft" x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{value_name(power)}</text>'
         )
     for at in positions:
         if label := position_name(at):
@@ -213,10 +242,13 @@ def growth(report, workload):
         exponent = round(math.log10(n))
         return f'10<tspan dy="-5" font-size="9">{exponent}</tspan>' if n == 10**exponent else ""
 
+    if report.units[workload] != "ns":
+        return ""
     sizes = [n for n, _ in report.cases(workload)]
     return curves(
-        report, "Growth with N, nanoseconds", f"{workload}: nanoseconds per operation over the number of pending timers",
+        report, "Growth with N", f"{workload}: nanoseconds per operation over the number of pending timers",
         sizes, power_name, "pending timers", lambda name, n: report.medians.get((workload, name, (n, 1))),
+        axis_time,
     )
 
 
@@ -254,7 +286,7 @@ def figures_table(report, workload):
     body = []
     for row in rows:
         values = [row["figures"].get(name) for name in names]
-        cells = "".join(f"<td>{'–' if value is None else f'{value:,.3g}' if value < 1000 else f'{value:,.0f}'}</td>"
+        cells = "".join(f"<td>{'–' if value is None else f'{value:,.3g}' if abs(value) < 1000 else f'{value:,.0f}'}</td>"
                         for value in values)
         title = report.title(workload, (row["n"], row["threads"]))
         body.append(f"<tr><td>{html.escape(row['contender'])}, {title}</td>{cells}</tr>")
@@ -271,13 +303,43 @@ def section(report, workload):
         return ""
     # The curves have what is in between.
     shown = [case for case in cases if case[0] in (1_000, 100_000, 1_000_000) and case[1] <= 2] or cases
-    curves_shown = scaling(report, name) if report.is_threaded(name) else growth(report, name)
-    charts = "".join(bars(report, name, case) for case in shown) + curves_shown
+    if name == "lateness":
+        charts = "".join(lateness_chart(report, name, case) for case in cases)
+        charts += "".join(bars(report, name, case) for case in cases)
+        meaning = "An arrow at the left: some were early. "
+    else:
+        charts = "".join(bars(report, name, case) + figure_bars(report, name, case) for case in shown)
+        charts += scaling(report, name) if report.is_threaded(name) else growth(report, name)
+        meaning = ""
     return (
-        f"<section><h2>{html.escape(name)}</h2>"
-        f'<p class="soft">One operation: {html.escape(workload["one_operation"])}. Nanoseconds; shorter is better; '
+        f'<section id="{name}"><h2>{html.escape(name)}</h2>'
+        f'<p class="soft">What is shown: {html.escape(workload["one_operation"])}. {meaning}Shorter is better; '
         f"×N is how many times faster than {html.escape(report.reference)}.</p>"
         f'<div class="charts">{charts}</div>{figures_table(report, name)}</section>'
+    )
+
+
+def summary(report):
+    """The first thing to look at: chime and the best of the others, row by row."""
+    rows = []
+    for name, case, ours, other in report.compared():
+        unit = report.units[name]
+        reference = report.medians.get((name, report.reference, case))
+        ratio = report.ratio(name, ours[0], case)
+        better = ours[1] <= other[1]
+        rows.append(
+            f'<tr><td><a href="#{name}">{html.escape(name)}</a>, {report.title(name, case)}</td>'
+            f'<td class="reference">{with_unit(reference, unit) if reference is not None else "–"}</td>'
+            f'<td class="other">{html.escape(other[0])} {with_unit(other[1], unit)}</td>'
+            f'<td class="{"better" if better else "worse"}">{with_unit(ours[1], unit)}</td>'
+            f'<td class="ours">{html.escape(ours[0].removeprefix("chime."))}</td>'
+            f"<td>{times(ratio) if ratio else '–'}</td></tr>"
+        )
+    return (
+        '<section><h2>At a glance</h2><div class="wide"><table class="glance"><thead><tr><th>workload</th>'
+        f'<th class="reference">{html.escape(report.reference)}</th><th class="other">best of the others</th><th>chime</th><th class="ours"></th>'
+        "<th>ratio</th></tr></thead>"
+        f'<tbody>{"".join(rows)}</tbody></table></div></section>'
     )
 
 
@@ -291,21 +353,19 @@ def numbers_table(report):
             if not any(medians):
                 continue
             cells = "".join(f"<td>{number(median) if median is not None else '–'}</td>" for median in medians)
-            body.append(f"<tr><td>{html.escape(name)}, {report.title(name, case)}</td>{cells}</tr>")
+            unit = "" if workload.get("unit", "ns") == "ns" else f", {html.escape(workload['unit'])}"
+            body.append(f"<tr><td>{html.escape(name)}, {report.title(name, case)}{unit}</td>{cells}</tr>")
     return (
-        '<section><h2>All medians, in nanoseconds</h2><div class="wide"><table><thead><tr><th>workload</th>'
+        '<section><h2>All medians, in nanoseconds unless a row says otherwise</h2><div class="wide"><table><thead><tr><th>workload</th>'
         f'{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div></section>'
     )
 
 
 def contenders_table(report):
-    early = {}
-    for row, share in zip(report.data["rows"], report.data["early"]):
-        early[row["contender"]] = max(early.get(row["contender"], 0), share)
     rows = "".join(
         f"<tr><td>{html.escape(it['name'])}</td><td>{html.escape(it['version'])}</td>"
-        f"<td>{html.escape(it['clock_reads'])}</td><td>{early.get(it['name'], 0):.0%}</td></tr>"
-        for it in report.data["contenders"]
+        f"<td>{html.escape(it['clock_reads'])}</td><td>{report.early.get(it['name'], 0):.0%}</td></tr>"
+        for it in report.data["contenders"] if it["name"] in report.contenders
     )
     return (
         '<section><h2>Contenders</h2><div class="wide"><table class="text"><thead><tr><th>name</th><th>version</th>'
@@ -315,24 +375,21 @@ def contenders_table(report):
 
 def page(report):
     data = report.data
-    repetitions = sorted({it["repetitions"] for it in data["rows"]})
-    partial = (
-        "" if data["complete"] else '<p class="warning">The run was cut short; these results are partial.</p>'
-    )
-    times = " to ".join(str(count) for count in sorted({repetitions[0], repetitions[-1]}))
-    median = "comes from a single run" if times == "1" else f"is the median of {times} runs"
+    remarks = "".join(f'<p class="warning">{html.escape(remark)}</p>' for remark in report.remarks())
+    count = report.repetitions()
+    median = "comes from a single run" if count == "1" else f"is the median of {count} runs"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>chime: timers compared</title>'
         f"<style>{STYLE}</style></head><body><h1>chime: timers compared</h1>"
         f'<p class="soft">{html.escape(data["date"])} · {html.escape(data["machine"])} · {html.escape(data["compiler"])}</p>'
-        f"{partial}"
+        f"{remarks}"
         f"<p>Every number {median}. Runs of all contenders were interleaved in random order, with the "
         "same seed, sizes and sequence of operations, and each checked its own answer. With a single thread time is "
         "virtual, so that all fire the same timers at the same moments; a contender that reads the clock per timer still "
-        "pays for reading it. Where there are threads, or something really sleeps, time is real and wall time is shown. "
+        "pays for reading it. Go and tokio are programs of their own and live in real time. Where there are threads, or something really sleeps, time is real and wall time is shown. "
         "Setting up is not measured. Absolute times differ between machines; the ratios travel better.</p>"
-        f"{key(report)}"
+        f"{summary(report)}{key(report)}"
         f'{"".join(section(report, workload) for workload in data["workloads"])}'
         f"{numbers_table(report)}{contenders_table(report)}</body></html>\n"
     )
@@ -342,8 +399,7 @@ def main(arguments):
     if len(arguments) != 3:
         print("usage: report.py REPORT.json PAGE.html", file=sys.stderr)
         return 2
-    with open(arguments[1], encoding="utf-8") as file:
-        report = Report(json.load(file))
+    report = Report.read(arguments[1])
     if not report.medians:
         print("report.py: there are no results to draw", file=sys.stderr)
         return 1

@@ -15,7 +15,7 @@
 #   need_commands COMMAND=PACKAGE ...   installs the packages of those commands that are missing
 #   need_packages PACKAGE ...           installs those Debian packages that are missing
 #   need_build_tools                    what every build here needs: g++, cmake, ninja, GoogleTest
-#   need_example_libraries              the loops of others that examples embed chime into: libuv
+#   need_example_libraries              the libraries of others beside chime in examples and demo: libuv, Boost
 #   need_clang                          clang-19 with its sanitizer runtimes and the symbolizer
 #   configure_and_build PRESET [TARGET ...]   runs the configure preset and builds (all, or those targets)
 #
@@ -101,6 +101,7 @@ need_build_tools() {
 
 need_example_libraries() {
     [[ -e /usr/include/uv.h ]] || need_packages libuv1-dev
+    [[ -e /usr/include/boost/asio.hpp ]] || need_packages libboost1.81-dev
 }
 
 need_clang() {

@@ -5,6 +5,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/version.hpp>
@@ -74,6 +75,13 @@ class boost_asio_timers {
     void turn() { context_.poll(); }
     void wait() { context_.run_one(); }
 
+    template <class Beat>
+    void run_beating(Beat beat) {
+        bool is_going = true;
+        post_beat(beat, is_going);
+        while (is_going) context_.run_one();
+    }
+
     [[nodiscard]] bool is_pending(slot_index slot) const { return slots_[slot].pending; }
 
     [[nodiscard]] std::string complaint() const {
@@ -88,6 +96,14 @@ class boost_asio_timers {
         std::conditional_t<Fresh, std::unique_ptr<boost::asio::steady_timer>, std::optional<boost::asio::steady_timer>>
             timer;
     };
+
+    template <class Beat>
+    void post_beat(Beat& beat, bool& is_going) {
+        boost::asio::post(context_, [this, &beat, &is_going] {
+            is_going = beat();
+            if (is_going) post_beat(beat, is_going);
+        });
+    }
 
     void wait(timer_slot& it, slot_index slot) {
         it.pending = true;

@@ -9,8 +9,10 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -213,6 +215,44 @@ class boost_asio_sleepers {
         boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, delay);
         co_await timer.async_wait(boost::asio::use_awaitable);
         plan.note(which, started, delay);
+    }
+};
+
+/// awaitable<> and co_spawn, on one thread: one at a time is awaited as it is, several as a parallel group.
+class boost_asio_joiner {
+ public:
+    static constexpr std::string_view name = boost_asio::name;
+    static constexpr std::string_view clock_reads = boost_asio::clock_reads;
+    static std::string version() { return boost_asio::version(); }
+
+    static std::uint64_t join_all(std::uint64_t rounds, std::size_t width) {
+        boost::asio::io_context context(1);
+        std::uint64_t sum = 0;
+        boost::asio::co_spawn(context, repeat(rounds, width, sum), boost::asio::detached);
+        context.run();
+        return sum;
+    }
+
+ private:
+    static boost::asio::awaitable<std::uint64_t> answer(std::uint64_t number) { co_return number; }
+
+    static boost::asio::awaitable<void> repeat(std::uint64_t rounds, std::size_t width, std::uint64_t& sum) {
+        const auto executor = co_await boost::asio::this_coro::executor;
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+            if (width == 1) {
+                sum += co_await boost::asio::co_spawn(executor, answer(0), boost::asio::use_awaitable);
+                continue;
+            }
+            std::vector<decltype(boost::asio::co_spawn(executor, answer(0), boost::asio::deferred))> group;
+            group.reserve(width);
+            for (std::size_t i = 0; i < width; ++i) {
+                group.push_back(boost::asio::co_spawn(executor, answer(i), boost::asio::deferred));
+            }
+            auto joined = boost::asio::experimental::make_parallel_group(std::move(group));
+            const auto [order, failures, answers] =
+                co_await joined.async_wait(boost::asio::experimental::wait_for_all(), boost::asio::use_awaitable);
+            for (const std::uint64_t each : answers) sum += each;
+        }
     }
 };
 

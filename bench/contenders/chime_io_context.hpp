@@ -98,4 +98,29 @@ class chime_io_context_sleepers : public chime_io_context_facts {
     }
 };
 
+/// A task that spawns others and awaits them through their join_handle.
+class chime_io_context_joiner : public chime_io_context_facts {
+ public:
+    static std::uint64_t join_all(std::uint64_t rounds, std::size_t width) {
+        chime::io_context context;
+        std::uint64_t sum = 0;
+        chime::spawn_detached(context, repeat(context, rounds, width, sum));
+        context.run();
+        return sum;
+    }
+
+ private:
+    static chime::task<std::uint64_t> answer(std::uint64_t number) { co_return number; }
+
+    static chime::task<> repeat(chime::io_context& home, std::uint64_t rounds, std::size_t width, std::uint64_t& sum) {
+        std::vector<chime::join_handle<std::uint64_t>> joined;
+        joined.reserve(width);
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+            for (std::size_t i = 0; i < width; ++i) joined.push_back(chime::spawn(home, answer(i)));
+            for (auto& each : joined) sum += co_await each;
+            joined.clear();
+        }
+    }
+};
+
 }  // namespace chime_bench

@@ -27,7 +27,25 @@ class chime_loop {
 
     void wait() { context_.run_one(); }
 
+    template <class Beat>
+    void run_beating(Beat beat) {
+        context_.restart();
+        post_beat(beat);
+        context_.run();
+    }
+
  private:
+    template <class Beat>
+    void post_beat(Beat& beat) {
+        context_.post([this, &beat] {
+            if (beat()) {
+                post_beat(beat);
+            } else {
+                context_.stop();
+            }
+        });
+    }
+
     firing_log& log_;
     chime::io_context context_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "contenders/chime_timers.hpp"
+#include "support/contender.hpp"
 #include "support/plan.hpp"
 #include "support/sequence.hpp"
 #include "support/shared_contender.hpp"
@@ -11,6 +12,7 @@
 #include <chime/sleep.hpp>
 #include <chime/spawn.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -128,6 +130,26 @@ class chime_runtime_remote : public chime_runtime_facts {
     chime::runtime runtime_;
 };
 
+/// Two workers, and a timer that a thread which is none of them has armed.
+class chime_runtime_idle : public chime_runtime_facts {
+ public:
+    chime_runtime_idle(std::size_t, firing_log& log) : log_(log), runtime_(with_workers(2)) {}
+
+    void arm(slot_index slot, std::chrono::nanoseconds delay) {
+        runtime_.timers().after(delay, [this, slot] {
+            log_.note(slot);
+            has_fired_.store(true);
+            has_fired_.notify_one();
+        });
+    }
+    void wait() { has_fired_.wait(false); }
+
+ private:
+    firing_log& log_;
+    std::atomic<bool> has_fired_{false};
+    chime::runtime runtime_;
+};
+
 /// A task per sleeper, detached, on two workers; all are spawned by a task.
 class chime_runtime_sleepers : public chime_runtime_facts {
  public:
@@ -149,6 +171,30 @@ class chime_runtime_sleepers : public chime_runtime_facts {
         const auto started = plan.now_if_checked(which);
         co_await chime::sleep_for(delay);
         plan.note(which, started, delay);
+    }
+};
+
+/// A task that spawns others and awaits them through their join_handle, on two workers.
+class chime_runtime_joiner : public chime_runtime_facts {
+ public:
+    static std::uint64_t join_all(std::uint64_t rounds, std::size_t width) {
+        chime::runtime runtime(with_workers(2));
+        std::uint64_t sum = 0;
+        runtime.block_on(repeat(runtime, rounds, width, sum));
+        return sum;
+    }
+
+ private:
+    static chime::task<std::uint64_t> answer(std::uint64_t number) { co_return number; }
+
+    static chime::task<> repeat(chime::runtime& home, std::uint64_t rounds, std::size_t width, std::uint64_t& sum) {
+        std::vector<chime::join_handle<std::uint64_t>> joined;
+        joined.reserve(width);
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+            for (std::size_t i = 0; i < width; ++i) joined.push_back(chime::spawn(home, answer(i)));
+            for (auto& each : joined) sum += co_await each;
+            joined.clear();
+        }
     }
 };
 

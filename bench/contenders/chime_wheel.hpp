@@ -39,6 +39,16 @@ class chime_wheel {
         wheel_.advance(now_, [this](std::uint64_t slot) { log_.note(static_cast<slot_index>(slot)); });
     }
 
+    /// A loop that gives the wheel as much at a time as chime's own does.
+    template <class Beat>
+    void run_beating(Beat beat) {
+        do {
+            now_ = std::chrono::steady_clock::now();
+            wheel_.advance(
+                now_, [this](std::uint64_t slot) { log_.note(static_cast<slot_index>(slot)); }, 512);
+        } while (beat());
+    }
+
     [[nodiscard]] bool is_pending(slot_index slot) const { return wheel_.deadline_of(ids_[slot]).has_value(); }
 
     [[nodiscard]] std::string complaint() const {

@@ -63,6 +63,12 @@ class libev {
     void turn() { ev_run(loop_, EVRUN_NOWAIT); }
     void wait() { ev_run(loop_, EVRUN_ONCE); }
 
+    template <class Beat>
+    void run_beating(Beat beat) {
+        do turn();
+        while (beat());
+    }
+
     [[nodiscard]] bool is_pending(slot_index slot) const { return ev_is_active(&timers_[slot]); }
 
     [[nodiscard]] std::string complaint() const { return {}; }

@@ -68,6 +68,12 @@ class libevent {
     void turn() { event_base_loop(base_, EVLOOP_NONBLOCK); }
     void wait() { event_base_loop(base_, EVLOOP_ONCE); }
 
+    template <class Beat>
+    void run_beating(Beat beat) {
+        do turn();
+        while (beat());
+    }
+
     [[nodiscard]] bool is_pending(slot_index slot) const { return slots_[slot].pending; }
 
     [[nodiscard]] std::string complaint() const { return {}; }

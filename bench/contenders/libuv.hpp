@@ -53,6 +53,12 @@ class libuv {
     void turn() { uv_run(&loop_, UV_RUN_NOWAIT); }
     void wait() { uv_run(&loop_, UV_RUN_ONCE); }
 
+    template <class Beat>
+    void run_beating(Beat beat) {
+        do turn();
+        while (beat());
+    }
+
     [[nodiscard]] bool is_pending(slot_index slot) const {
         return uv_is_active(reinterpret_cast<const uv_handle_t*>(&timers_[slot])) != 0;
     }

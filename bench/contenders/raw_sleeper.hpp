@@ -39,8 +39,10 @@ class raw_sleeper {
     void wait() {
         if (next_ == 0) std::sort(deadlines_.begin(), deadlines_.end());
         const auto [deadline_ns, slot] = deadlines_[next_++];
+        // To sleep until a moment that has passed costs as much as to sleep.
+        const bool is_due = std::chrono::steady_clock::now().time_since_epoch().count() >= deadline_ns;
         const timespec until{.tv_sec = deadline_ns / 1'000'000'000, .tv_nsec = deadline_ns % 1'000'000'000};
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {}
+        while (!is_due && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {}
         log_.note(slot);
     }
 

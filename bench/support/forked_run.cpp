@@ -3,16 +3,22 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,7 +74,82 @@ std::uint64_t status_kilobytes(std::string_view key) {
     return 0;
 }
 
+/// A process that runs a program, and where its output can be read.
+struct started_program {
+    pid_t process = -1;
+    int output = -1;
+};
+
+started_program start(const std::vector<std::string>& command) {
+    std::array<int, 2> ends{};
+    if (pipe(ends.data()) != 0) return {};
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // It may be one that never ends by itself.
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        std::vector<char*> arguments;
+        for (const std::string& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
+        arguments.push_back(nullptr);
+        execv(arguments.front(), arguments.data());
+        _exit(127);
+    }
+    close(ends[1]);
+    return {child, ends[0]};
+}
+
+void wait_for(pid_t process) {
+    int status = 0;
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR) {}
+}
+
 }  // namespace
+
+std::string output_of(const std::vector<std::string>& command) {
+    const started_program program = start(command);
+    if (program.process < 0) return {};
+    std::string text = read_all(program.output);
+    close(program.output);
+    wait_for(program.process);
+    return text;
+}
+
+outcome run_program(const std::vector<std::string>& command) {
+    const std::string text = output_of(command);
+    if (interrupted) return {0, interrupted_error};
+    if (text.empty()) return {0, "the program has told nothing"};
+    return read_back(text);
+}
+
+double wakeups_of_program(const std::vector<std::string>& command) {
+    const started_program program = start(command);
+    if (program.process < 0) return 0;
+    const std::string name = std::to_string(program.process);
+    std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    const std::uint64_t before = context_switches(name);
+    std::this_thread::sleep_for(std::chrono::seconds{2});
+    const std::uint64_t count = context_switches(name) - before;
+    kill(program.process, SIGKILL);
+    close(program.output);
+    wait_for(program.process);
+    return static_cast<double>(count) / 2;
+}
+
+std::uint64_t context_switches(const std::string& process, const std::string& except) {
+    constexpr std::string_view key = "voluntary_ctxt_switches:";
+    std::uint64_t sum = 0;
+    std::error_code failure;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + process + "/task", failure)) {
+        if (entry.path().filename() == except) continue;
+        std::ifstream file(entry.path() / "status");
+        for (std::string line; std::getline(file, line);) {
+            if (line.starts_with(key)) sum += std::stoull(line.substr(key.size()));
+        }
+    }
+    return sum;
+}
 
 outcome run_forked(const std::function<outcome()>& measure) {
     std::array<int, 2> pipe_ends{};

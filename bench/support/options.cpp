@@ -80,13 +80,15 @@ class parser {
             result_.seed = number(option, value(), 0, UINT64_MAX);
         } else if (option == "--json") {
             result_.json_path = value();
+        } else if (option == "--others") {
+            result_.others_path = value();
         } else if (option == "--report") {
             result_.report_path = value();
         } else {
             complain("there is no option '" + option +
                      "'; there are --quick, --workloads, --contenders, --n, --threads, --repetitions, --seed, --json, "
                      "--report, "
-                     "--help");
+                     "--others, --help");
         }
     }
 
@@ -122,7 +124,7 @@ options parse(int count, const char* const* arguments, const std::vector<std::st
 
 std::string help_text(const std::vector<std::string>& workloads, const std::vector<std::string>& contenders) {
     return "usage: chime_bench [--quick] [--workloads a,b] [--contenders x,y] [--n 1000,100000] [--threads 1,2]\n"
-           "                   [--repetitions K] [--seed S] [--json FILE] [--report FILE]\n"
+           "                   [--repetitions K] [--seed S] [--json FILE] [--report FILE] [--others FOLDER]\n"
            "\n"
            "Runs every workload with every contender, in random order, and prints the medians.\n"
            "\n"
@@ -138,6 +140,7 @@ std::string help_text(const std::vector<std::string>& workloads, const std::vect
            "  --repetitions K    this many runs of each instead\n"
            "  --seed S           of the slots and delays drawn (1)\n"
            "  --json FILE        writes the rows there\n"
+           "  --others FOLDER    where the contenders are that are programs of their own: go, tokio\n"
            "  --report FILE      writes the rows and all that report.py needs to draw them there\n"
            "\n"
            "Exit codes: 0 all well, 1 a contender gave a wrong answer, 2 bad command line, 130 interrupted; what was\n"

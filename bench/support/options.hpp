@@ -20,6 +20,7 @@ struct options {
     std::uint64_t seed = 1;
     std::string json_path;
     std::string report_path;
+    std::string others_path;  ///< Where the contenders are that are programs of their own; empty: there are none.
 
     /// One line that says what is wrong with the command line and what would be right; empty if nothing is.
     std::string error;

@@ -41,7 +41,19 @@ std::string with_digits(double value, int digits) {
 
 /// Three digits are what the measurement gives.
 std::string short_number(double value) {
-    return with_digits(value, value < 9.95 ? 1 : 0);
+    return with_digits(value, value > -9.95 && value < 9.95 ? 1 : 0);
+}
+
+/// Large ones get a unit of their own, so that columns stay narrow.
+std::string short_time(double ns) {
+    if (ns >= 1e9) return short_number(ns * 1e-9) + " s";
+    if (ns >= 1e6) return short_number(ns * 1e-6) + " ms";
+    if (ns >= 1e5) return short_number(ns * 1e-3) + " us";
+    return short_number(ns);
+}
+
+std::string times(double ratio) {
+    return "×" + (ratio > 0 && ratio < 0.095 ? with_digits(ratio, 2) : short_number(ratio));
 }
 
 std::string power_of_ten(std::uint64_t n) {
@@ -86,8 +98,8 @@ std::string cell(const report& report, std::string_view workload, std::string_vi
     const row* const it = find(report, workload, contender, n, threads);
     if (it == nullptr) return "-";
     const row* const reference = find(report, workload, reference_contender, n, threads);
-    if (reference == nullptr) return short_number(it->median());
-    return short_number(it->median()) + right_aligned("×" + short_number(reference->median() / it->median()), 6);
+    if (reference == nullptr || it->median() == 0) return short_time(it->median());
+    return short_time(it->median()) + right_aligned(times(reference->median() / it->median()), 6);
 }
 
 /// Millions a second, and how many times what one thread does.
@@ -124,8 +136,9 @@ std::string json_figures(const row& it) {
 std::string json_row(const row& it) {
     return "{\"workload\": " + quoted(it.workload) + ", \"contender\": " + quoted(it.contender) +
            ", \"n\": " + std::to_string(it.n) + ", \"threads\": " + std::to_string(it.threads) +
-           ", \"unit\": \"ns\", \"median\": " + with_digits(it.median(), 2) + ", \"min\": " + with_digits(it.min(), 2) +
-           ", \"repetitions\": " + std::to_string(it.nanoseconds.size()) + json_figures(it) + '}';
+           ", \"unit\": " + quoted(it.unit) + ", \"median\": " + with_digits(it.median(), 2) +
+           ", \"min\": " + with_digits(it.min(), 2) + ", \"repetitions\": " + std::to_string(it.nanoseconds.size()) +
+           json_figures(it) + '}';
 }
 
 template <class Range, class Writer>
@@ -176,7 +189,7 @@ std::string as_table(const report& report, std::size_t width) {
         if (std::any_of(report.rows.begin(), report.rows.end(), is_its)) contenders.push_back(it.name);
     }
 
-    constexpr std::size_t label_width = 34;
+    constexpr std::size_t label_width = 36;
     std::string text;
     std::size_t first = 0;
     while (first < contenders.size()) {
@@ -190,8 +203,9 @@ std::string as_table(const report& report, std::size_t width) {
         std::string block;
         for (const workload_facts& workload : report.workloads) {
             for (const auto& [n, threads] : sizes) {
+                const std::string unit = workload.unit == "ns" ? "" : ", " + workload.unit;
                 std::string line = left_aligned(
-                    left_aligned(workload.name, 18) + size_of(report, workload.name, n, threads), label_width);
+                    left_aligned(workload.name, 20) + size_of(report, workload.name, n, threads) + unit, label_width);
                 bool any = false;
                 for (std::size_t i = first; i < last; ++i) {
                     const std::string& contender = contenders[i];
@@ -284,7 +298,8 @@ std::string as_json_report(const report& report) {
                        ", \"clock_reads\": " + quoted(it.clock_reads) + '}';
             });
     text += ",\n\"workloads\": " + json_array(report.workloads, [](const workload_facts& it) {
-                return "{\"name\": " + quoted(it.name) + ", \"one_operation\": " + quoted(it.one_operation) + '}';
+                return "{\"name\": " + quoted(it.name) + ", \"one_operation\": " + quoted(it.one_operation) +
+                       ", \"unit\": " + quoted(it.unit) + '}';
             });
     text += ",\n\"early\": " + json_array(report.rows, [](const row& it) { return with_digits(it.early, 4); });
     return text + ",\n\"rows\": " + json_array(report.rows, json_row) + "}\n";

@@ -15,7 +15,8 @@ struct row {
     std::string contender;
     std::uint64_t n = 0;
     unsigned threads = 1;
-    std::vector<double> nanoseconds;  ///< Per operation, one number per repetition, sorted.
+    std::string unit = "ns";
+    std::vector<double> nanoseconds;  ///< Per operation, one number per repetition, sorted; or what the unit says.
     double early = 0;                 ///< The share of timers that fired before their deadline.
     std::vector<figure> figures;      ///< What was measured beside the time: medians.
 
@@ -34,6 +35,7 @@ struct contender_facts {
 struct workload_facts {
     std::string name;
     std::string one_operation;
+    std::string unit = "ns";  ///< Of what is shown.
 };
 
 /// Everything that is worth keeping of an invocation; each list in the order in which it is shown.

@@ -22,11 +22,11 @@ NOUNS_AT_THE_END = {"handle", "handles"}
 SNAKE_CASE = re.compile(r"^\.?[a-z0-9]+([_.-][a-z0-9]+)*$")
 # These are named by the tools that read them, or by custom.
 NAMED_BY_OTHERS = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md",
-                   "Doxyfile"}
+                   "Cargo.toml"}
 
 CALLABLE = re.compile(r"\b([a-z_][a-z0-9_]*)\s*\(")
 CPP = {".hpp", ".cpp"}
-SOURCE = CPP | {".cmake", ".py", ".sh", ".in", ".map", ".pml"}
+SOURCE = CPP | {".cmake", ".py", ".sh", ".in", ".map", ".pml", ".go", ".rs"}
 COMMENT = re.compile(r"//.*|\"(\\.|[^\"\\])*\"")
 
 

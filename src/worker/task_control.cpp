@@ -18,7 +18,11 @@ struct task_control::state {
     base::mutex mutex;
     crew* home = nullptr;  ///< Null: the task has ended.
     unit_index slot = no_unit;
-    base::futex_word is_over{0};
+    base::futex_word outcome{running};
+
+    static constexpr std::uint32_t running = 0;
+    static constexpr std::uint32_t awaited = 1;  ///< A thread waits for the end.
+    static constexpr std::uint32_t over = 2;
 };
 
 task_control::state& task_control::its() const noexcept {
@@ -61,8 +65,9 @@ void task_control::end() noexcept {
     moved_to(nullptr, no_unit);
     ended.complete();
     // Whoever calls this has a reference, and so has whoever waits: it does not go away under either.
-    its().is_over.store(1, base::memory_order_release);  // Pairs with the acquire in wait().
-    base::futex_wake_all(its().is_over);
+    // Release: pairs with the acquire in wait().
+    const bool is_awaited = its().outcome.exchange(state::over, base::memory_order_acq_rel) == state::awaited;
+    if (is_awaited) base::futex_wake_all(its().outcome);
 }
 
 void task_control::wait() {
@@ -77,8 +82,11 @@ void task_control::wait() {
                    "chime: this thread runs the task itself, or could have to; co_await the handle instead");
         }
     }
-    while (its().is_over.load(base::memory_order_acquire) == 0) {
-        static_cast<void>(base::futex_wait(its().is_over, 0));
+    std::uint32_t seen = state::running;
+    // Whoever finds it over, or sees it in the end, sees what the task has done.
+    its().outcome.compare_exchange_strong(seen, state::awaited, base::memory_order_acquire);
+    while (its().outcome.load(base::memory_order_acquire) != state::over) {
+        static_cast<void>(base::futex_wait(its().outcome, state::awaited));
     }
 }
 

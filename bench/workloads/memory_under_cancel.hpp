@@ -26,8 +26,8 @@ namespace chime_bench {
 /// others have been armed; one of 1000 stays until N others have stayed. So the number of pending timers does not grow, and
 /// none ever expires: whoever leaves cancelled timers where they are until their time comes runs out of memory. Memory is
 /// looked at all the time, and must not be more at the end than it was in the middle. Every run is a process of its own.
-struct garbage {
-    static constexpr std::string_view name = "garbage";
+struct memory_under_cancel {
+    static constexpr std::string_view name = "memory_under_cancel";
     static constexpr std::string_view one_operation =
         "arm a timer of an hour and cancel it soon; N in each of T threads stay longer";
 

@@ -1,0 +1,3 @@
+module chime_bench_go
+
+go 1.19
