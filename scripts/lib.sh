@@ -16,6 +16,7 @@
 #   need_packages PACKAGE ...           installs those Debian packages that are missing
 #   need_build_tools                    what every build here needs: g++, cmake, ninja, GoogleTest
 #   need_example_libraries              the libraries of others beside chime in examples and demo: libuv, Boost
+#   need_test_libraries                 the same for tests: Boost.Context
 #   need_clang                          clang-19 with its sanitizer runtimes and the symbolizer
 #   configure_and_build PRESET [TARGET ...]   runs the configure preset and builds (all, or those targets)
 #
@@ -103,6 +104,8 @@ need_example_libraries() {
     [[ -e /usr/include/uv.h ]] || need_packages libuv1-dev
     [[ -e /usr/include/boost/asio.hpp ]] || need_packages libboost1.81-dev
 }
+
+need_test_libraries() { need_packages libboost-context1.81-dev; }
 
 need_clang() {
     need_commands clang++-19=clang-19 llvm-symbolizer-19=llvm-19
