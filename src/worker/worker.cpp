@@ -79,8 +79,17 @@ bool worker::try_end_for_good() noexcept {
 
 /// The owner gives away what is free, up to so many.
 void worker::share_callbacks(std::size_t most) noexcept {
-    if (free_callbacks_.is_empty()) return;
+    if (free_callbacks_.is_empty() || most == 0) return;
     free_callbacks_.donate(std::min(free_callbacks_.count(), most), [this](timed& its) { part_with(its); });
+}
+
+/// Threads that are no workers arm with records that anybody may take, and we get them when the timers end: as many go
+/// back, or there would be more of them for ever.
+void worker::pay_callbacks() noexcept {
+    const std::size_t kept = std::min(free_callbacks_.count(), kept_in_reserve);
+    const std::size_t paid = std::min(owed_callbacks_, free_callbacks_.count() - kept);
+    owed_callbacks_ -= paid;
+    share_callbacks(paid);
 }
 
 void worker::share_slots(std::size_t most) noexcept {
@@ -117,6 +126,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const std::uint64_t obeyed_before = counters_.commands.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_work);
+    if (owed_callbacks_ != 0) pay_callbacks();
     if (is_wanted_.load(base::memory_order_relaxed)) [[unlikely]] {
         is_wanted_.store(false, base::memory_order_relaxed);
         share_callbacks(most_shared);
@@ -306,6 +316,7 @@ unit_index worker::take_commands() noexcept {
 void worker::obey_one(unit_index index) {
     timed& its = units_.at(index);
     if (its.owner() != seat_) adopt(index, its);
+    if (!its.is_numbered() && (index & slot_bit) == 0) ++owed_callbacks_;
     // Release: the link is free to be used by whoever sees this. Acquire: what was written before it was pushed.
     const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel) & ~linked_flag;
     if ((index & slot_bit) != 0) {

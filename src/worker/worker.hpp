@@ -225,6 +225,7 @@ class worker final : public clock_listener {
     cancel_result free_cancelled(unit_index index) noexcept;
     void share_callbacks() noexcept;
     void share_callbacks(std::size_t most) noexcept;
+    void pay_callbacks() noexcept;
     void run_callback(unit_index index, ordinal now);
     void end_run(unit_index index) noexcept;
     void run_posted(unit_index index);
@@ -328,7 +329,8 @@ class worker final : public clock_listener {
     std::size_t swept_callbacks_ = 0;
     std::size_t swept_slots_ = 0;
 
-    std::int64_t posted_ = 0;  ///< Functions that wait to be run.
+    std::size_t owed_callbacks_ = 0;  ///< Records that others have taken and we have got; see pay_callbacks().
+    std::int64_t posted_ = 0;         ///< Functions that wait to be run.
     worker_counters counters_;
 
     // What other threads read.
