@@ -178,7 +178,7 @@ TEST(timers_of_an_hour, armed_and_cancelled_at_full_speed_leave_nothing_behind) 
     const std::size_t after = resident_bytes();
     std::cout << "resident " << before / 1'024 << " kB, then " << after / 1'024 << " kB; tickets at most "
               << most_tickets << '\n';
-    EXPECT_LT(after, before + (std::size_t{64} << 20U));
+    EXPECT_LT(after, before + (std::size_t{16} << 20U));
     EXPECT_LE(most_tickets.load(), 2 * (4'096 + 8'192));
     EXPECT_EQ(home.stats().timers.pending, 0U);
     check_ledger_after_shutdown(home);
