@@ -61,7 +61,8 @@ class wheel_pairs {
 class wheel_postponements : public wheel_pairs {
  public:
     void run(std::uint64_t count) {
-        for (std::uint64_t each = 0; each < count; ++each) wheel_.postpone(ids_[draws_.slot()], start_ + draws_.delay());
+        for (std::uint64_t each = 0; each < count; ++each)
+            wheel_.postpone(ids_[draws_.slot()], start_ + draws_.delay());
     }
 };
 
