@@ -111,9 +111,7 @@ TEST(memory, store_buffering_against_modifications_is_forbidden_only_if_all_is_s
             x.store(1, relaxed);
             first = y.exchange(2, acq_rel);
         });
-        thread two([&] {
-            second = y.exchange(1, acq_rel) == 0 ? 0 : x.load(relaxed) + 1;
-        });
+        thread two([&] { second = y.exchange(1, acq_rel) == 0 ? 0 : x.load(relaxed) + 1; });
         one.join();
         two.join();
         return text(first, second);

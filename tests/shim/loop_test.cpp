@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 // One loop with its own thread, and others that arm, cancel and postpone. Time goes on only when nobody can run, so a timer
@@ -127,11 +128,12 @@ CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .shar
     small_loop loop;
     account fired;
     const time_point began = shim::now();
-    const int descriptor = loop->poll_fd();
     loop->timers().at(began + 10ms, exact_callback(fired, began + 10ms));
     loop->poll();
     thread foreign(
         [&] {
+            const int descriptor = loop->poll_fd();  // Others ring while it is made.
+            loop->poll();
             while (!loop->is_out_of_work()) {
                 shim::wait_readable(descriptor);
                 loop->poll();
@@ -141,6 +143,28 @@ CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .shar
     loop->timers().at(began + 5ms, exact_callback(fired, began + 5ms));
     foreign.join();
     fired.require_ran(2);
+    loop.require_rest();
+}
+
+CHIME_SCENARIO(loop, may_be_driven_by_one_thread_after_the_other, .share = 2) {
+    small_loop loop;
+    account fired;
+    const time_point began = shim::now();
+    const auto poll = [&] {
+        try {
+            loop->poll();
+        } catch (const std::system_error&) {
+            return;  // The other one is at it.
+        }
+    };
+    thread one(poll);
+    thread two(poll);
+    loop->timers().at(began, exact_callback(fired, began));
+    loop->timers().at(began, exact_callback(fired, began));
+    one.join();
+    two.join();
+    loop->run();
+    fired.require_ended(2, 2);
     loop.require_rest();
 }
 
@@ -281,6 +305,21 @@ CHIME_SCENARIO(timer, whose_closure_another_thread_destroys_is_waited_for, .shar
     shared = 7;
     other.join();
     driver.join();
+    loop.require_rest();
+}
+
+CHIME_SCENARIO(timer, that_is_cancelled_on_the_loop_is_waited_for_by_others, .share = 2) {
+    small_loop loop;
+    account its;
+    const time_point due = shim::now() + 1ms;
+    const timer_handle which = loop->timers().at(due + 1h, exact_callback(its, due + 1h));
+    loop->timers().at(due, [&] { loop->timers().cancel(which); });
+    thread driver([&] { loop->run(); }, "loop");
+    shim::sleep_until(due);
+    loop->timers().cancel_and_wait(which);
+    require_equal(static_cast<std::uint64_t>(its.destroyed()), 1, "nothing of it is left");
+    driver.join();
+    its.require_ended(0, 1);
     loop.require_rest();
 }
 
