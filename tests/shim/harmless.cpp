@@ -63,7 +63,7 @@ constexpr excuse excuses[] = {
     {"src/worker/crew_cancel.cpp", "value | waited_flag", "acq_rel", mark_only},
     {"src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ended", "to release",
      "the record comes back through an inbox, which acquires"},
-    {"src/worker/crew_cancel.cpp", "ended_runs_", "",
+    {"src/worker/crew_cancel.cpp", "ended_runs_", "to relaxed",
      "the word is released by the end of the run, and acquired afterwards"},
     // Postponing.
     {"src/worker/crew_postpone.cpp", "value = its.state.load(base::memory_order_acquire);", "acquire", swap_follows},
@@ -80,7 +80,7 @@ constexpr excuse excuses[] = {
      swap_follows},
     {"src/worker/crew_tasks.cpp", "compare_exchange_weak(value, scheduled", "seq_cst",
      "the push that follows is seq_cst"},
-    {"src/worker/crew_tasks.cpp", "fetch_or(doomed_flag", "acq_rel", mark_only},
+    {"src/worker/crew_tasks.cpp", "fetch_or(doomed_flag", "to acquire", mark_only},
     {"src/worker/crew_timers.cpp", "is_stopped_.load(base::memory_order_seq_cst)", "seq_cst",
      "the owner, who accepts it, looks as well"},
     {"src/worker/crew_timers.cpp", "its.state.store(preparing", "release", "registering with the token publishes it"},
@@ -104,6 +104,7 @@ constexpr excuse excuses[] = {
     {"src/worker/scopes.hpp", "turning_thread_", "", "only who waits for himself is told by it: tests/runtime"},
     {"src/worker/scopes.hpp", "first_deadline_", "", only_counted},
     {"src/worker/worker_retire.cpp", "first_deadline_", "", only_counted},
+    {"src/worker/worker.cpp", "before, driver::never", "", "who destroys a context knows that nobody drives it"},
     // Ends of tasks.
     {"src/worker/task_control.cpp", "is_over", "", "the result is taken under a lock"},
     {"src/worker/task_control.cpp", "is_detached", "", "it takes an exception that nobody asks for: tests/runtime"},

@@ -152,6 +152,9 @@ int run_mutants(std::string_view filter) {
         const std::string_view reason = harmless_because(each.where->file, source, each.change);
         const std::string answer = try_mutant(each, !reason.empty());
         std::cout << each.where->name() << "  " << each.change << "  |  " << source.substr(0, 70) << "\n    ";
+        if (const auto bug = old_bug_named(each.where->file, source, each.change); !bug.empty()) {
+            std::cout << bug << "\n    ";
+        }
         if (!answer.empty()) {
             ++noticed;
             std::cout << "noticed by " << answer << (reason.empty() ? "" : "  (though it is said to be harmless)");
