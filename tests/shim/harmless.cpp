@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shim/mutants.hpp"
 
-#include <array>
+// Orders that are stronger than they have to be, each because of another one, and steps that only save work. Whoever
+// changes one of the others looks here.
 
 namespace chime::shim {
 
@@ -14,9 +15,135 @@ struct excuse {
     std::string_view reason;
 };
 
-constexpr std::array<excuse, 1> excuses{{
-    {"src/worker/parking.cpp", "both->event.signal()", "", "it is never left out"},
-}};
+constexpr std::string_view swap_follows = "the compare-and-swap that follows acquires";
+constexpr std::string_view mark_only = "it is a mark, and publishes nothing";
+constexpr std::string_view queue_publishes =
+    "the queue that it is put into publishes it, and was acquired by who takes it";
+constexpr std::string_view only_counted = "it is only counted or printed";
+constexpr std::string_view only_a_hint = "it is a hint: without it somebody makes new units, or looks once more";
+constexpr std::string_view own_thread =
+    "only who executes the task, or nobody else any more, has written what it would learn";
+constexpr std::string_view held_back_reads = "it keeps a read from seeing a later store, which the engine cannot show";
+constexpr std::string_view looks_again = "shutdown looks every millisecond; the bell only makes it quicker";
+
+constexpr excuse excuses[] = {
+    // The loop and the runtime.
+    {"src/runtime/io_context.cpp", "const bool is_stopped = is_stopped_.load", "",
+     "who is woken by the descriptor looks again"},
+    {"src/runtime/io_context.cpp", "state_->is_stopped.store(false", "",
+     "run() is called again by who knows of restart()"},
+    {"src/runtime/runtime.cpp", "mine.gives_away.load", "acquire",
+     "is_leaving is stored later and was acquired before"},
+    {"src/runtime/runtime.cpp", "while (!mine.is_leaving.load", "acquire",
+     "one of the two loops around it acquires it again"},
+    {"src/runtime/runtime.cpp", "rest_bell", "", looks_again},
+    {"src/runtime/runtime.cpp", "is_closing.store(true", "", looks_again},
+    // Free units.
+    {"src/timer/unit_pool.hpp", "tagged(top, no_unit)", "",
+     "no worker calls it; a scenario does, when all others have ended"},
+    {"src/timer/unit_pool.hpp", "std::uint64_t top = shared_.load(base::memory_order_acquire)", "acquire",
+     swap_follows},
+    // The crew.
+    {"src/worker/crew.cpp", "last.fetch_add(1", "", "it takes two contexts and a handle of the other: tests/runtime"},
+    {"src/worker/crew.cpp", "phase_of(its.state.load(base::memory_order_acquire))", "acquire", own_thread},
+    {"src/worker/crew.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire", swap_follows},
+    {"src/worker/crew.cpp", "seats_[count].store", "release", "seat_count_ is released later, and acquired before"},
+    {"src/worker/crew.hpp", "*seats_[seat].load", "acquire", "seat_count_ is released later, and acquired before"},
+    {"src/worker/crew.cpp", "guards_.fetch", "", only_counted},
+    {"src/worker/crew.cpp", "outside_work_", "", "only a clock of the user's asks for it"},
+    {"src/worker/crew.cpp", "foreign_work_.fetch_add", "seq_cst", "who adds work has no need to wake anybody"},
+    {"src/worker/crew_timers.cpp", "foreign_work_.fetch_add", "seq_cst", "the push that follows is seq_cst"},
+    {"src/worker/crew.hpp", "is_closing_.store", "", "it takes a task that yields for ever: tests/many"},
+    // Cancelling.
+    {"src/worker/crew_cancel.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire",
+     swap_follows},
+    {"src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ending", "to acquire",
+     "nothing was written before the claim; giving the record back releases"},
+    {"src/worker/crew_cancel.cpp", "value | last_run_flag", "acq_rel", mark_only},
+    {"src/worker/crew_cancel.cpp", "value | waited_flag", "acq_rel", mark_only},
+    {"src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ended", "to release",
+     "the record comes back through an inbox, which acquires"},
+    {"src/worker/crew_cancel.cpp", "ended_runs_", "to relaxed",
+     "the word is released by the end of the run, and acquired afterwards"},
+    // Postponing.
+    {"src/worker/crew_postpone.cpp", "value = its.state.load(base::memory_order_acquire);", "acquire", swap_follows},
+    {"src/worker/crew_postpone.cpp", "its.deadline.exchange", "acq_rel",
+     "the word is unlocked afterwards, which releases"},
+    // Tasks.
+    {"src/worker/crew_tasks.cpp", "is_short_of_slots_", "", only_a_hint},
+    {"src/worker/crew_timers.cpp", "is_short_of_callbacks_", "", only_a_hint},
+    {"src/worker/worker.cpp", "is_short_of_", "", only_a_hint},
+    {"src/worker/crew_tasks.cpp", "its.state.store(scheduled", "release", queue_publishes},
+    {"src/worker/worker_tasks.cpp", "next.state.store(scheduled", "release", queue_publishes},
+    {"src/worker/crew_timers.cpp", "timer_state::posted) | linked_flag", "release", queue_publishes},
+    {"src/worker/crew_tasks.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire",
+     swap_follows},
+    {"src/worker/crew_tasks.cpp", "compare_exchange_weak(value, scheduled", "seq_cst",
+     "the push that follows is seq_cst"},
+    {"src/worker/crew_tasks.cpp", "fetch_or(doomed_flag", "to acquire", mark_only},
+    {"src/worker/crew_timers.cpp", "is_stopped_.load(base::memory_order_seq_cst)", "seq_cst",
+     "the owner, who accepts it, looks as well"},
+    {"src/worker/crew_timers.cpp", "its.state.store(preparing", "release", "registering with the token publishes it"},
+    {"src/worker/crew_timers.cpp", "compare_exchange_strong(expected, armed", "to release", mark_only},
+    {"src/worker/hot_paths.hpp", "timer_state::armed), base::memory_order_release", "release",
+     "who has the handle has it from who has armed it"},
+    // Queues.
+    {"src/worker/inbox.hpp", "top_.exchange(closed", "to acquire", "who is refused learns nothing"},
+    {"src/worker/inbox.hpp", "top_.store(no_unit, base::memory_order_release)", "release",
+     "who pushes then learns nothing"},
+    {"src/worker/ready_ring.hpp", "tail - head_.load(base::memory_order_acquire) == capacity", "acquire",
+     held_back_reads},
+    {"src/worker/ready_ring.hpp", "head_.compare_exchange_weak(head, head + ", "to release",
+     "the tail is acquired, and says what is there"},
+    {"src/worker/ready_ring.hpp", "head_.compare_exchange_weak(head, head + ", "failure",
+     "the tail is acquired, and says what is there"},
+    {"src/worker/ready_ring.hpp", "head = head_.load(base::memory_order_acquire);", "acquire",
+     "the tail is acquired, and says what is there"},
+    {"src/worker/parking.hpp", "published_.compare_exchange_strong(published, awake", "left out",
+     "others ring once more than they have to"},
+    {"src/worker/scopes.hpp", "turning_thread_", "", "only who waits for himself is told by it: tests/runtime"},
+    {"src/worker/scopes.hpp", "first_deadline_", "", only_counted},
+    {"src/worker/worker_retire.cpp", "first_deadline_", "", only_counted},
+    {"src/worker/worker.cpp", "before, driver::never", "", "who destroys a context knows that nobody drives it"},
+    // Ends of tasks.
+    {"src/worker/task_control.cpp", "is_over", "", "the result is taken under a lock"},
+    {"src/worker/task_control.cpp", "is_detached", "", "it takes an exception that nobody asks for: tests/runtime"},
+    {"src/worker/units.hpp", "link.store(no_unit", "left out", "the size says where the queue ends"},
+    // The worker.
+    {"src/worker/worker.cpp", "parked_.fetch_sub(1", "left out",
+     "others look at who sleeps once more than they have to"},
+    {"src/worker/worker.cpp", "wakeups_.fetch_add", "", only_counted},
+    {"src/worker/worker.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire",
+     "a step on the word that acquires follows"},
+    {"src/worker/worker.cpp", "value & ~moved_flag", "acq_rel", "the load before it acquires; it publishes nothing"},
+    {"src/worker/worker.cpp", "compare_exchange_weak(value, claimed", "acq_rel",
+     "what was armed elsewhere came by the inbox, and the load before it acquires"},
+    {"src/worker/worker.cpp", "is_swept_.store(true", "release", mark_only},
+    {"src/worker/worker.hpp", "is_swept_.load", "acquire", mark_only},
+    {"src/worker/worker_postpone.cpp", "fetch_and(~moved_flag", "",
+     "taking it out of the inbox acquires; who fires clears it"},
+    {"src/worker/worker_retire.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire",
+     swap_follows},
+    {"src/worker/worker_retire.cpp", "value | linked_flag", "to acquire", "the push that follows releases"},
+    {"src/worker/worker_tasks.cpp", "its.state.fetch_add(one_life + step", "acq_rel",
+     "committing releases; nothing to learn yet"},
+    {"src/worker/worker_tasks.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire",
+     swap_follows},
+    {"src/worker/worker_tasks.cpp", "compare_exchange_weak(value, executing", "acq_rel", "the load before it acquires"},
+    {"src/worker/worker_tasks.cpp", "compare_exchange_weak(value, idle", "to release", "the load before it acquires"},
+    {"src/worker/worker_tasks.cpp", "compare_exchange_weak(value, scheduled", "acq_rel", queue_publishes},
+    {"src/worker/worker_tasks.cpp", "with_phase(value, task_phase::executing),", "acq_rel", own_thread},
+    {"src/worker/worker_tasks.cpp", "while (!its.state.compare_exchange_weak(value, with_phase(value, task_", "acq_rel",
+     queue_publishes},
+    {"src/worker/worker_tasks.cpp", "& doomed_flag", "acquire", mark_only},
+    {"src/worker/worker_tasks.cpp", "compare_exchange_weak(value, vacant", "acq_rel",
+     "the magazine or the shared stack publishes it"},
+    {"src/worker/worker_tasks.cpp", "its.state.store(((life_of(value) + 1)", "", own_thread},
+    {"src/worker/worker_timers.cpp", "compare_exchange_strong(value, armed", "to release", mark_only},
+    {"src/worker/worker_timers.cpp", "compare_exchange_weak(before, ((life + 1)", "to release", mark_only},
+    {"src/worker/worker_timers.cpp", "its.state.store(with_state(its.state.load", "",
+     "a posted function has no handle"},
+};
 
 }  // namespace
 

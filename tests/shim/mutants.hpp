@@ -15,4 +15,7 @@ namespace chime::shim {
 [[nodiscard]] std::string_view harmless_because(std::string_view file, std::string_view source,
                                                 std::string_view change);
 
+/// The bug that a mutant puts back; empty: none that has a name.
+[[nodiscard]] std::string_view old_bug_named(std::string_view file, std::string_view source, std::string_view change);
+
 }  // namespace chime::shim

@@ -269,8 +269,7 @@ CHIME_SCENARIO(shutdown, waits_for_a_retirement_that_has_begun, .share = 16) {
     thread leaving([&] {
         try {
             both.retire_worker(0);
-        } catch (const std::system_error&) {
-        }
+        } catch (const std::system_error&) {}
     });
     both.shutdown();
     leaving.join();

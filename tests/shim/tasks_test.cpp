@@ -268,6 +268,7 @@ CHIME_SCENARIO(task, goes_to_another_loop_and_can_be_cancelled_on_the_way, .shar
     guard.reset();
     two.join();
     require_equal(static_cast<std::uint64_t>(notes.cancelled.count()), 1, "the mark comes along");
+    require(joined.is_done(), "and so does who waits for it");
     from.require_rest();
     to.require_rest();
 }

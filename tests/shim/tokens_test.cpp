@@ -74,11 +74,15 @@ CHIME_SCENARIO(token, ends_a_timer_while_it_is_prepared_armed_or_fired, .share =
     std::optional<io_context::work_guard> guard(*loop);
     thread driver([&] { loop->run(); }, "loop");
     thread other([&] { source.request_cancel(); });
-    loop->timers().at(began + 1h, exact_callback(its, began + 1h), source.token());
+    const timer_handle old = loop->timers().at(began + 1h, exact_callback(its, began + 1h), source.token());
     other.join();
+    account next;
+    for (int more = 0; more < 3; ++more) loop->timers().at(began + 1ms, exact_callback(next, began + 1ms));
+    require(loop->timers().cancel(old) == cancel_result::gone, "an old name names nothing");
     guard.reset();
     driver.join();
-    require(shim::now() == began, "nobody waits for its time");
+    require(shim::now() == began + 1ms, "nobody waits for its time");
+    next.require_ended(3, 3);
     its.require_ended(0, 1);
     loop.require_rest();
 }

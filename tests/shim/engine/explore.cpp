@@ -107,7 +107,7 @@ std::string source_line(const std::string& place) {
     std::string text;
     for (int left = std::atoi(place.c_str() + colon + 1); left > 0 && std::getline(file, text); --left) {}
     const std::size_t first = text.find_first_not_of(' ');
-    return first == std::string::npos ? "" : text.substr(first, 90);
+    return first == std::string::npos ? "" : text.substr(first, 110);
 }
 
 namespace {

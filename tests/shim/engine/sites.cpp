@@ -58,8 +58,9 @@ site& site_of(const std::source_location& where) {
             same->line = where.line();
             same->column = where.column();
             same->function = where.function_name();
-            same->is_quiet = file == "src/worker/counters.hpp" || file == "src/worker/crew_stats.cpp" ||
-                             (file == "src/base/striped_counter.hpp" && same->function.find("sum") != same->function.npos);
+            same->is_quiet =
+                file == "src/worker/counters.hpp" || file == "src/worker/crew_stats.cpp" ||
+                (file == "src/base/striped_counter.hpp" && same->function.find("sum") != same->function.npos);
             all.all.push_back(same);
         }
         found = same;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+#include "shim/engine/atomic.hpp"
+#include "shim/engine/explore.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+// Threads of the engine: how they wait, what is their own, and that a schedule can be had again.
+
+namespace chime::shim {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+using results = std::set<std::string>;
+
+std::string text(int first, int second) {
+    return std::to_string(first) + std::to_string(second);
+}
+
+TEST(execution, finds_a_deadlock_of_two_locks) {
+    const results seen = results_of([] {
+        mutex first;
+        mutex second;
+        const auto lock_both = [](mutex& one, mutex& other) {
+            one.lock();
+            other.lock();
+            other.unlock();
+            one.unlock();
+        };
+        thread one([&] { lock_both(first, second); });
+        thread two([&] { lock_both(second, first); });
+        one.join();
+        two.join();
+        return std::string("fine");
+    });
+    EXPECT_TRUE(seen.contains("fine"));
+    EXPECT_EQ(seen.size(), 2U);
+}
+
+TEST(execution, time_goes_on_only_when_nobody_can_run) {
+    const results seen = results_of([] {
+        const time_point began = now();
+        atomic<int> order{0};
+        int late = 0;
+        thread sleeper([&] {
+            sleep_until(began + std::chrono::hours{1});
+            late = order.fetch_add(1) + 1;
+        });
+        order.fetch_add(1);
+        sleeper.join();
+        const bool is_exact = now() == began + std::chrono::hours{1};
+        return text(late, is_exact ? 1 : 0);
+    });
+    EXPECT_EQ(seen, (results{"21"}));
+}
+
+thread_local int of_this_thread = 7;
+
+TEST(execution, every_thread_has_its_own_thread_local_variables) {
+    const results seen = results_of([] {
+        atomic<int> sum{0};
+        const auto count = [&] {
+            for (int round = 0; round < 3; ++round) {
+                ++of_this_thread;
+                sum.fetch_add(0, relaxed);
+            }
+            sum.fetch_add(of_this_thread, relaxed);
+        };
+        thread one(count);
+        thread two(count);
+        one.join();
+        two.join();
+        return std::to_string(sum.load(relaxed)) + " " + std::to_string(of_this_thread);
+    });
+    EXPECT_EQ(seen, (results{"20 7"}));
+}
+
+TEST(execution, the_same_seed_gives_the_same_schedule) {
+    const auto body = [] {
+        atomic<int> x{0};
+        const auto count = [&] {
+            for (int round = 0; round < 5; ++round) x.store(x.load(relaxed) + 1, relaxed);
+        };
+        thread one(count);
+        thread two(count);
+        one.join();
+        two.join();
+    };
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        const auto first = strategy_of_seed(seed, 30);
+        const auto second = strategy_of_seed(seed, 30);
+        const outcome one = execution::run(body, *first, {.traces = true});
+        const outcome two = execution::run(body, *second, {.traces = true});
+        EXPECT_EQ(one.trace, two.trace);
+        // And what is written down of it leads there again.
+        replay again(one.taken);
+        EXPECT_EQ(execution::run(body, again, {.traces = true}).trace, one.trace);
+    }
+}
+
+TEST(execution, a_failure_is_shortened_to_what_it_needs) {
+    const auto body = [] {
+        atomic<int> x{0};
+        const auto count = [&] {
+            for (int round = 0; round < 10; ++round) x.store(x.load(relaxed) + 1, relaxed);
+        };
+        thread one(count);
+        thread two(count);
+        one.join();
+        two.join();
+        require(x.load(relaxed) == 20, "an increment is lost");
+    };
+    finding found = try_seeds(body, 1, 1000);
+    ASSERT_TRUE(found.has_failed);
+    shorten(body, found);
+    EXPECT_LE(found.shortest.size(), 2U);
+    const std::string told = tell(body, found);
+    EXPECT_NE(told.find("an increment is lost"), std::string::npos) << told;
+    EXPECT_NE(told.find("execution_test.cpp:"), std::string::npos) << told;
+}
+
+}  // namespace
+}  // namespace chime::shim
