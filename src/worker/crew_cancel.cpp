@@ -32,18 +32,14 @@ bool is_ending_here(const crew* home, unit_index index, std::uint64_t life) noex
 
 /// What this thread has given back last, to any worker. They lie in the inbox in this order, so the owner finds in each
 /// where one lies that it will come to later, and has it by then: from one to the next it would wait for each.
-class given_back {
- public:
-    /// The one that was given back `distance` before this one.
-    static unit_index exchange(unit_index index) noexcept { return std::exchange(last_[count_++ % distance], index); }
+struct given_back {
+    std::array<unit_index, 8> last;
+    std::size_t count;
 
- private:
-    static constexpr std::size_t distance = 8;
-    [[gnu::tls_model("initial-exec")]] static thread_local constinit std::array<unit_index, distance> last_;
-    [[gnu::tls_model("initial-exec")]] static thread_local constinit std::size_t count_;
+    /// Notes it, and answers which one was noted as many before as there is room for.
+    unit_index exchange(unit_index index) noexcept { return std::exchange(last[count++ % last.size()], index); }
 };
-thread_local constinit std::array<unit_index, given_back::distance> given_back::last_{};
-thread_local constinit std::size_t given_back::count_ = 0;
+[[gnu::tls_model("initial-exec")]] thread_local constinit given_back last_given_back{};
 
 }  // namespace
 
@@ -102,7 +98,7 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
     if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel)) return false;
     cancelled_elsewhere_.add(1);
     pending_elsewhere_.add(~std::uint64_t{0});
-    its.set_deadline(given_back::exchange(which.index));
+    its.set_deadline(last_given_back.exchange(which.index));
     send(which.index, its, end_of_time);
     drop_work();
     return true;
