@@ -168,21 +168,32 @@ void crew::inject(unit_index index) noexcept {
 
 /// There is work for anybody: if somebody sleeps and nobody looks for work, one is woken to look. Whoever looks and finds
 /// nothing looks once more after he has announced to sleep; whoever finds something, and was the last to look, passes the
-/// call on. So either somebody is awake who will see it, or somebody is called (models/steal.pml).
+/// call on. While we call we count as one who looks, so whoever has more work meanwhile leaves it to us: if nobody could be
+/// woken, it is on us to look again. So either somebody is awake who will see it, or somebody is called (models/steal.pml).
 void crew::call_somebody() noexcept {
-    // Seq_cst: comes after the work was made visible; pairs with publishing in worker::begin_park().
-    if (parked_.load(base::memory_order_seq_cst) == 0) return;
-    std::uint32_t nobody_searches = 0;
-    if (!searching_.compare_exchange_strong(nobody_searches, 1, base::memory_order_seq_cst)) return;
+    do {
+        // Seq_cst: comes after the work was made visible; pairs with publishing in worker::begin_park().
+        if (parked_.load(base::memory_order_seq_cst) == 0) return;
+        std::uint32_t nobody_searches = 0;
+        if (!searching_.compare_exchange_strong(nobody_searches, 1, base::memory_order_seq_cst)) return;
+        const std::uint32_t count = seat_count();
+        for (std::uint32_t seat = 0; seat < count; ++seat) {
+            worker& candidate = at(seat);
+            if (!candidate.is_parked() || candidate.is_called_.exchange(true, base::memory_order_seq_cst)) continue;
+            if (candidate.wake_up()) return;
+            // It was awake after all. If it has taken the call meanwhile, it looks.
+            if (!candidate.is_called_.exchange(false, base::memory_order_seq_cst)) return;
+        }
+        // Who was parked and is awake now, but has not said so yet, is no reason to try again.
+    } while (searching_.fetch_sub(1, base::memory_order_seq_cst) == 1 && has_ready_work() && is_anybody_parked());
+}
+
+bool crew::is_anybody_parked() const noexcept {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
-        worker& candidate = at(seat);
-        if (!candidate.is_parked() || candidate.is_called_.exchange(true, base::memory_order_seq_cst)) continue;
-        if (candidate.wake_up()) return;
-        // It was awake after all. If it has taken the call meanwhile, it looks.
-        if (!candidate.is_called_.exchange(false, base::memory_order_seq_cst)) return;
+        if (at(seat).is_parked()) return true;
     }
-    searching_.fetch_sub(1, base::memory_order_seq_cst);
+    return false;
 }
 
 bool crew::has_ready_work() const noexcept {

@@ -159,6 +159,7 @@ class crew {
     void ring_owner(const timed& its, ordinal deadline) noexcept;
     void call_somebody() noexcept;
     [[nodiscard]] bool has_ready_work() const noexcept;
+    [[nodiscard]] bool is_anybody_parked() const noexcept;
     void inject(unit_index index) noexcept;
     [[nodiscard]] bool tidy_up() const;
     void ask_for_free_units() const noexcept;

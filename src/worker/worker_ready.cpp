@@ -72,7 +72,7 @@ std::size_t worker::take_injected(std::array<unit_index, ready_ring::capacity / 
     for (std::size_t left = count; left != 0; --left) {
         const unit_index displaced = ring_.pop();
         if (displaced == no_unit) break;  // Others have taken it all meanwhile.
-        crew_.injection_.push(units_, displaced);
+        crew_.inject(displaced);
     }
     return count;
 }
