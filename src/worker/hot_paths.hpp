@@ -72,6 +72,7 @@ inline timer_handle worker::name_of(unit_index index, std::uint64_t life) const 
     return crew_.name_of(index, life, seat_);
 }
 
+/// Notes what gets its deadline when the user's code returns. Needs has_tickets().
 inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
     unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
     if (unstamped_count_ == most_unstamped) [[unlikely]]
@@ -80,7 +81,7 @@ inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64
 
 /// The same, if it takes no more than a note. False: nothing was done.
 inline bool worker::try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
-    if (unstamped_count_ + 1 == most_unstamped || !has_tickets()) [[unlikely]]
+    if (unstamped_count_ + 1 == most_unstamped) [[unlikely]]
         return false;
     unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
     return true;

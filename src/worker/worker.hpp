@@ -311,7 +311,6 @@ class worker final : public clock_listener {
     unit_index ordered_ = no_unit;
     bool is_ordering_ = false;
 
-    std::uint32_t most_undrained_;  ///< So many commands wait for an owner that sleeps; then it is woken to clean up.
     std::array<unstamped, most_unstamped> unstamped_;
     std::size_t unstamped_count_ = 0;
 
