@@ -35,7 +35,7 @@ struct io_context_config {
     std::size_t stale_slack = 4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones.
     bool inline_resumption = true;   ///< A sleeper whose time has come is resumed on the spot, not queued.
     bool time_callbacks = false;     ///< Measure the longest callback and turn: two looks at the clock for each.
-    bool record_locations = false;   ///< For dump_pending(): note where each timer was armed.
+    bool record_locations = false;   ///< For dump_pending(): note where each timer was armed and each task spawned.
     bool huge_pages = true;          ///< Ask for huge pages beyond the first 32'768 timers or tasks.
     unsigned pool_threads = 0;       ///< Of the cpu_pool; 0: one per processor.
     clock_source* clock = nullptr;   ///< Null: the monotonic clock of the system.

@@ -72,7 +72,7 @@ struct runtime_config {
         4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones, per worker.
     bool inline_resumption = true;  ///< A sleeper whose time has come is resumed on the spot, not queued.
     bool time_callbacks = false;    ///< Measure the longest callback and turn: two looks at the clock for each.
-    bool record_locations = false;  ///< For dump_pending(): note where each timer was armed.
+    bool record_locations = false;  ///< For dump_pending(): note where each timer was armed and each task spawned.
     bool huge_pages = true;         ///< Ask for huge pages beyond the first 32'768 timers or tasks.
     /// A helper thread that looks after the workers while any of them is awake: needed for `on_stuck` and `on_metrics`.
     bool metronome = false;

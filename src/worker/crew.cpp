@@ -37,7 +37,7 @@ crew::crew(const worker_settings& settings, std::uint32_t seats)
       units_(callbacks_, slots_),
       seats_(std::make_unique<base::atomic<worker*>[]>(seats)) {
     if (settings.records_locations) {
-        locations_ = base::mapping(settings.max_timers * sizeof(base::atomic<const void*>));
+        locations_ = base::mapping((settings.max_timers + settings.max_tasks) * sizeof(base::atomic<const void*>));
         if (!locations_.commit(locations_.reserved_bytes())) throw std::bad_alloc();
     }
     owned_.reserve(seats);

@@ -209,7 +209,7 @@ class crew {
     callback_pool callbacks_;
     slot_pool slots_;
     units units_;
-    base::mapping locations_;  ///< Where each timer was armed, for who prints it; only if asked for.
+    base::mapping locations_;  ///< Where each timer was armed and each task spawned; only if asked for.
 
     std::vector<std::unique_ptr<worker>> owned_;
     std::unique_ptr<base::atomic<worker*>[]> seats_;

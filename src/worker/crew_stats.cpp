@@ -2,7 +2,6 @@
 #include "worker/crew.hpp"
 
 #include <chime/detail/arming.hpp>
-#include <chime/detail/task_control.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -219,10 +218,11 @@ void crew::dump_pending(std::ostream& out) const {
             out << "sleeps, ";
             print_deadline(out, its.deadline_now(), at);
         }
-        // A look at the control of a task is safe only where no task can end meanwhile.
-        const task_control* const control =
-            is_alone_ && (here() != nullptr || !first().is_driven()) ? its.control() : nullptr;
-        print_where(out, "spawned", control != nullptr ? control->where : its.where());
+        // Never by way of its control: the task may end meanwhile.
+        const void* const where = settings_.records_locations
+                                      ? location_of(slot_pool::index_of(position)).load(base::memory_order_relaxed)
+                                      : its.where();
+        print_where(out, "spawned", where);
         out << '\n';
     }
 }

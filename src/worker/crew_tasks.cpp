@@ -43,6 +43,7 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
     }
     task_slot& its = slots_.at(index);
     its.set_up(root, control, where);
+    if (settings_.records_locations) location_of(index).store(where, base::memory_order_relaxed);
     if (control != nullptr) control->moved_to(this, index);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);

@@ -15,7 +15,8 @@ ordinal crew::deadline_of(wait_limit limit) const noexcept {
 }
 
 base::atomic<const void*>& crew::location_of(unit_index index) const noexcept {
-    return reinterpret_cast<base::atomic<const void*>*>(locations_.data())[index];
+    const std::size_t before = (index & slot_bit) != 0 ? settings_.max_timers : 0;
+    return reinterpret_cast<base::atomic<const void*>*>(locations_.data())[before + (index & ~slot_bit)];
 }
 
 void crew::destroy_closure(callback& its, bool has_extra) noexcept {

@@ -190,6 +190,10 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     next.innermost = promise;
     task_control* const control = its.control();
     next.origin.store(its.origin.load(base::memory_order_relaxed), base::memory_order_relaxed);
+    if (other.settings_.records_locations) {
+        const void* const where = control != nullptr ? control->where : its.where();
+        other.location_of(seat).store(where, base::memory_order_relaxed);
+    }
     has_departed_ = true;  // The slot is given back when the frame has let go of this thread's stack.
     const state_word vacant = next.state.load(base::memory_order_relaxed);
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);

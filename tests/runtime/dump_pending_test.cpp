@@ -38,6 +38,26 @@ TEST(dump_pending, names_what_run_waits_for_and_where_it_was_armed) {
     check_ledger(*context);
 }
 
+TEST(dump_pending, says_from_any_thread_where_things_began_if_that_is_recorded) {
+    testing::virtual_context context({.max_timers = 8, .max_tasks = 8, .record_locations = true});
+    context->timers().after(1h, [] {});
+    const int first_line = __LINE__ + 1;
+    const auto joined = spawn(*context, sleep_for(1h));
+    spawn_detached(*context, sleep_for(2h));
+    context.settle();
+    std::ostringstream out;
+    std::thread([&] { context->dump_pending(out); }).join();
+    const std::string text = out.str();
+    const auto place = [&](const char* verb, int line) {
+        return std::string(verb) + " at " + __FILE__ + ':' + std::to_string(line) + '\n';
+    };
+    EXPECT_NE(text.find(place("armed", first_line - 2)), std::string::npos) << text;
+    EXPECT_NE(text.find(place("in 3600 s, spawned", first_line)), std::string::npos) << text;
+    EXPECT_NE(text.find(place("in 7200 s, spawned", first_line + 1)), std::string::npos) << text;
+    context.run();
+    check_ledger_at_rest(*context);
+}
+
 TEST(dump_pending, has_little_to_say_of_an_idle_context) {
     testing::virtual_context context;
     const timer_handle cancelled = context->timers().after(1h, [] {});
