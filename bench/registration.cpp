@@ -3,6 +3,7 @@
 // The one place that knows all contenders and all workloads. To add one, write its file and name it here.
 #include "registration.hpp"
 
+#include "contenders/ahead.hpp"
 #include "contenders/boost_asio.hpp"
 #include "contenders/boost_asio_shared.hpp"
 #include "contenders/chime_io_context.hpp"
@@ -63,6 +64,9 @@ struct type_list {
 // In the order in which they are shown.
 using contenders = type_list<boost_asio, boost_asio_fresh, libuv, libevent, libev, std_multimap, std_priority_queue,
                              chime_wheel, chime_timers, layout<layouts::lists>, layout<layouts::wide_tickets>>;
+// In a program that knows what comes next.
+using contenders_ahead = type_list<ahead<boost_asio>, ahead<libev>, ahead<chime_wheel>, ahead<chime_timers>>;
+using steady_workloads = type_list<timeout_churn, keep_alive, keep_alive_fixed>;
 using workloads = type_list<timeout_churn, fire, keep_alive, keep_alive_fixed>;
 // What is measured in real time, with those who can wait.
 using waiting_contenders = type_list<boost_asio, libuv, libevent, libev, chime_loop, raw_sleeper>;
@@ -319,6 +323,7 @@ std::vector<contender_facts> all_contenders(const std::string& others_path) {
     std::vector<contender_facts> facts;
     const auto add = [&]<class Contender>() { add_facts<Contender>(facts); };
     contenders::for_each(add);
+    contenders_ahead::for_each(add);
     waiting_contenders::for_each(add);
     shared_contenders::for_each(add);
     remote_contenders::for_each(add);
@@ -365,6 +370,11 @@ std::size_t register_benchmarks(const options& options, const run_observer& obse
             for (const std::uint64_t timers : sizes_to_run(options)) {
                 if (is_worthwhile<Workload, Contender>(options, timers)) registrar.add<Workload, Contender>(timers);
             }
+        });
+    });
+    steady_workloads::for_each([&]<class Workload>() {
+        contenders_ahead::for_each([&]<class Contender>() {
+            for (const std::uint64_t timers : sizes_to_run(options)) registrar.add<Workload, Contender>(timers);
         });
     });
     register_waiting(registrar, options);

@@ -72,6 +72,9 @@ class boost_asio_timers {
         return true;
     }
 
+    void prefetch_handle(slot_index slot) const { __builtin_prefetch(&slots_[slot]); }
+    void prefetch_timer(slot_index) const {}  // Its place in the heap is not ours to see.
+
     void turn() { context_.poll(); }
     void wait() { context_.run_one(); }
 

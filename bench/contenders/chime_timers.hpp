@@ -50,14 +50,15 @@ class chime_timers {
     }
 
     void arm(slot_index slot, std::chrono::nanoseconds delay) {
-        handles_[slot] = context_.timers().after(delay, [this, slot] { log_.note(slot); });
+        handles_[slot] = timers_.after(delay, [this, slot] { log_.note(slot); });
     }
 
-    bool cancel(slot_index slot) { return context_.timers().cancel(handles_[slot]) == chime::cancel_result::cancelled; }
+    bool cancel(slot_index slot) { return timers_.cancel(handles_[slot]) == chime::cancel_result::cancelled; }
 
-    bool postpone(slot_index slot, std::chrono::nanoseconds delay) {
-        return context_.timers().postpone(handles_[slot], delay);
-    }
+    bool postpone(slot_index slot, std::chrono::nanoseconds delay) { return timers_.postpone(handles_[slot], delay); }
+
+    void prefetch_handle(slot_index slot) const { __builtin_prefetch(&handles_[slot]); }
+    void prefetch_timer(slot_index slot) const { timers_.prefetch(handles_[slot]); }
 
     void turn() { loop_ = std::move(loop_).resume(); }
 
@@ -67,7 +68,7 @@ class chime_timers {
     }
 
     [[nodiscard]] std::string complaint() const {
-        const chime::timer_stats stats = const_cast<chime_timers*>(this)->context_.timers().stats();
+        const chime::timer_stats stats = timers_.stats();
         if (stats.armed == stats.fired + stats.cancelled + stats.pending) return {};
         return "the counters do not add up";
     }
@@ -80,6 +81,7 @@ class chime_timers {
 
     firing_log& log_;
     chime::io_context context_;
+    chime::timers& timers_ = context_.timers();
     std::vector<chime::timer_handle> handles_;
     bool is_over_ = false;
     boost::context::fiber workload_;

@@ -34,6 +34,9 @@ class chime_wheel {
 
     bool postpone(slot_index slot, std::chrono::nanoseconds delay) { return wheel_.postpone(ids_[slot], now_ + delay); }
 
+    void prefetch_handle(slot_index slot) const { __builtin_prefetch(&ids_[slot]); }
+    void prefetch_timer(slot_index slot) const { wheel_.prefetch(ids_[slot]); }
+
     void turn() {
         now_ = std::chrono::steady_clock::now();
         wheel_.advance(now_, [this](std::uint64_t slot) { log_.note(static_cast<slot_index>(slot)); });

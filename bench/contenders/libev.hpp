@@ -60,6 +60,9 @@ class libev {
         return true;
     }
 
+    void prefetch_handle(slot_index slot) const { __builtin_prefetch(&timers_[slot]); }
+    void prefetch_timer(slot_index) const {}  // Its place in the heap is not ours to see.
+
     void turn() { ev_run(loop_, EVRUN_NOWAIT); }
     void wait() { ev_run(loop_, EVRUN_ONCE); }
 

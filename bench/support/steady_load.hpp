@@ -5,6 +5,7 @@
 #include "support/plan.hpp"
 #include "support/virtual_time.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -84,13 +85,35 @@ class steady_load {
     static void operate(Contender& contender, sequence& sequence, virtual_time& time, std::size_t timers,
                         std::uint64_t operations, tally& counts) {
         for (std::uint64_t done = 0; done < operations; done += operations_per_turn) {
-            for (std::uint64_t i = 0; i < operations_per_turn; ++i) {
-                const auto draw = sequence.next();
-                Operation::apply(contender, draw.slot_below(timers), Operation::delays.at(draw.delay_fraction), counts);
+            if constexpr (requires { Contender::looks_ahead; }) {
+                apply_batch(contender, sequence, timers, counts);
+            } else {
+                for (std::uint64_t i = 0; i < operations_per_turn; ++i) {
+                    const auto draw = sequence.next();
+                    Operation::apply(contender, draw.slot_below(timers), Operation::delays.at(draw.delay_fraction),
+                                     counts);
+                }
             }
             time.advance(time_per_turn);
             contender.turn();
             if (interrupted.load(std::memory_order_relaxed)) return;
+        }
+    }
+
+    /// The operations of one turn, all known before the first: as when poll() has reported a batch of events.
+    template <class Contender>
+    static void apply_batch(Contender& contender, sequence& sequence, std::size_t timers, tally& counts) {
+        constexpr std::size_t timers_ahead = 8;
+        constexpr std::size_t handles_ahead = 16;
+        std::array<sequence::draw, operations_per_turn + handles_ahead> batch{};  // The last ones name slot 0.
+        for (std::size_t i = 0; i < operations_per_turn; ++i) batch[i] = sequence.next();
+        const auto slot = [&](std::size_t position) { return batch[position].slot_below(timers); };
+        for (std::size_t i = 0; i < handles_ahead; ++i) contender.prefetch_handle(slot(i));
+        for (std::size_t i = 0; i < timers_ahead; ++i) contender.prefetch_timer(slot(i));
+        for (std::size_t i = 0; i < operations_per_turn; ++i) {
+            contender.prefetch_handle(slot(i + handles_ahead));
+            contender.prefetch_timer(slot(i + timers_ahead));
+            Operation::apply(contender, slot(i), Operation::delays.at(batch[i].delay_fraction), counts);
         }
     }
 

@@ -155,6 +155,16 @@ class timers {
     /// Like cancel_and_wait(), for tasks: `co_await` it.
     cancel_and_join_awaitable cancel_and_join(timer_handle which) noexcept { return {*home_, which}; }
 
+    /// Says that `which` will be cancelled or postponed soon: what it names is on its way to the cache by then. Changes
+    /// nothing, whatever the handle. With many timers and a batch of events at hand, naming them some eight ahead saves
+    /// most of what an operation costs:
+    ///
+    ///     for (std::size_t i = 0; i < events.size(); ++i) {
+    ///         if (i + 8 < events.size()) timers.prefetch(events[i + 8].timeout);
+    ///         timers.postpone(events[i].timeout, 30s);
+    ///     }
+    CHIME_API void prefetch(timer_handle which) const noexcept;
+
     /// Gives a pending callback or sleep a new deadline, `delay` from now, earlier or later. It keeps its place in the
     /// order of arming. False: it is gone or running. Throws std::bad_alloc; then nothing has changed.
     template <class Rep, class Period>

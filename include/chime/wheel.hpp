@@ -1161,6 +1161,14 @@ class timer_wheel {
         return value;
     }
 
+    /// Says that `id` will be used soon: what it names is on its way to the cache when `cancel` or `postpone` needs it.
+    /// Changes nothing, whatever the id. With many timers and a batch of events at hand, naming them some eight ahead
+    /// saves most of what an operation costs.
+    void prefetch(timer_id id) const noexcept {
+        if (id.index < records_.used) [[likely]]
+            records_.prefetch(id.index);
+    }
+
     /// Gives a pending timer a new deadline, earlier or later; it keeps its arming number. False: it is not pending.
     /// Throws std::bad_alloc; then nothing has changed.
     bool postpone(timer_id id, time_point deadline) {

@@ -43,6 +43,10 @@ cancel_result timers::cancel_and_wait(timer_handle which) noexcept {
     return home_->cancel_and_wait(which);
 }
 
+void timers::prefetch(timer_handle which) const noexcept {
+    home_->prefetch(which);
+}
+
 bool timers::postpone_to(timer_handle which, detail::wait_limit limit) {
     return home_->postpone(which, limit);
 }

@@ -78,6 +78,7 @@ class crew {
     void post(const arming& begun, const closure_operations& operations) noexcept;
 
     cancel_result cancel(timer_handle which) noexcept;
+    void prefetch(timer_handle which) const noexcept;
     cancel_result cancel_and_wait(timer_handle which) noexcept;
     /// True: the callback is running, and `who` is completed when it has ended. False: `result` is final.
     bool cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who);

@@ -43,6 +43,14 @@ struct given_back {
 
 }  // namespace
 
+void crew::prefetch(timer_handle which) const noexcept {
+    if (callbacks_.contains(which.index)) {
+        __builtin_prefetch(&callbacks_.at(which.index), 1);
+    } else if (slots_.contains(which.index)) {
+        __builtin_prefetch(&slots_.at(which.index), 1);
+    }
+}
+
 /// The usual case: a worker cancels what is pending with itself, and nobody else is at it. It takes few instructions and
 /// no stack: with a million timers the record is far away, and the processor can fetch what the caller needs next only if
 /// that is not too many instructions ahead.

@@ -168,6 +168,7 @@ TEST(timer_id, of_random_bits_names_nothing) {
         const timer_id forged{static_cast<std::uint32_t>(bits) >> random.below(32),
                               static_cast<std::uint32_t>(bits >> 32) | 0x100U,
                               random.one_in(2) ? own : static_cast<std::uint32_t>(random.next())};
+        wheel.prefetch(forged);  // Must not even be noticed.
         ASSERT_FALSE(wheel.cancel(forged).has_value()) << replay_hint();
         ASSERT_FALSE(wheel.postpone(forged, at_ns(1))) << replay_hint();
         ASSERT_FALSE(wheel.deadline_of(forged).has_value()) << replay_hint();
