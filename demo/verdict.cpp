@@ -121,7 +121,7 @@ std::string side_by_side(const work& work, const results& chime, const results& 
     rows.size("bytes / sleeper", [&](const results& it) { return bytes_per_sleeper(work, it); });
     std::string note;
     if (asio.is_there && chime.ledger.workers_retired > 0) {
-        note = "While workers retire, their timers wait;\nthe threads of Asio have all stayed.\n";
+        note = "Workers have come and gone meanwhile;\nthe threads of Asio have all stayed.\n";
     }
     return rows.text() + note;
 }

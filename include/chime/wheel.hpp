@@ -416,6 +416,16 @@ class near_run {
         return seen;
     }
 
+    /// Calls `visit` with every entry: those of the run in order, then those of the heap.
+    template <class Visit>
+    void visit_all(const Visit& visit) const {
+        for (std::size_t position = head_; position != tail_;) {
+            visit(*run_.at(position));
+            if (++position == gap_begin_) position = gap_end_;
+        }
+        for (std::size_t position = 0; position < heap_size_; ++position) visit(*heap_.at(position));
+    }
+
     void clear() noexcept {
         clear_run();
         heap_size_ = heap_scan_ = 0;
@@ -663,6 +673,23 @@ class ticket_wheel {
             scrub(records);
     }
 
+    /// Calls `visit` with the index of every ticket, live or stale, that may be met by `horizon`, and of some others: one
+    /// slot after the other, the next ones first. `visit` must leave the wheel alone.
+    template <class Visit>
+    void visit_until(ordinal horizon, const Visit& visit) const {
+        near_.visit_all([&](const due_entry& entry) { visit(entry.index); });
+        if (drain_.block != nullptr) visit_chain(drain_.block, drain_.end, visit);
+        visit_slot(overdue_slot, visit);
+        for (unsigned level = 0; level < level_count; ++level) {
+            for (std::size_t position = 0; position < slots_per_level; ++position) {
+                const auto where = static_cast<slot_number>(level * slots_per_level + position);
+                if (slots_->slots[where].write == nullptr) continue;
+                if (slots_->slots[where].min > horizon) return;  // All others are later still.
+                visit_slot(where, visit);
+            }
+        }
+    }
+
     /// Drops all tickets, of which `live` belong to pending timers.
     void clear(std::size_t live) noexcept {
         for (slot_number where = 0; where <= overdue_slot; ++where) {
@@ -780,6 +807,21 @@ class ticket_wheel {
         source = slot{};
         if (where != overdue_slot) unmark(where);
         if (scrub_turn_ == where || scrub_turn_ == drain_turn) scrub_until_ = nullptr;
+    }
+
+    template <class Visit>
+    void visit_slot(slot_number where, const Visit& visit) const {
+        if (ticket* const end = slots_->slots[where].write) visit_chain(slots_->heads[where], end, visit);
+    }
+
+    template <class Visit>
+    static void visit_chain(ticket_block* block, ticket* end, const Visit& visit) {
+        for (; block != nullptr; block = block->next) {
+            const ticket* const first = block->tickets.data();
+            const std::size_t count =
+                block->next != nullptr ? ticket_block::capacity : static_cast<std::size_t>(end - first);
+            for (std::size_t position = 0; position < count; ++position) visit(first[position].index);
+        }
     }
 
     /// How many tickets the block at hand holds.

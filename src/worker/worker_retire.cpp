@@ -12,6 +12,9 @@ namespace chime::inline v0::detail {
 
 namespace {
 
+/// Whatever is due by then must not wait for a look at all records, which takes some tens of milliseconds for a million.
+constexpr ordinal soon_ns = 1'000'000'000;
+
 /// A chain that was last first, first first.
 unit_index turned_round(const units& all, unit_index chain, unit_index behind) noexcept {
     while (chain != no_unit) {
@@ -31,6 +34,9 @@ void worker::retire() noexcept {
     give_away_chain(turned_round(units_, last_commands, no_unit));
     is_ordering_ = false;
 
+    // Those that are due soon first, and somebody called for them: with a million timers the rest takes a while.
+    wheel_.visit_until(now_ + soon_ns, [this](unit_index index) { give_away_timer(index); });
+    crew_.call_somebody();
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         give_away_timer(callback_pool::index_of(position));
     }

@@ -34,6 +34,9 @@ struct wheel_audit {
         look_at_drain(wheel, order);
         look_at_near(wheel, order.near_);
         look_at_records(wheel, order);
+        for (const ordinal ahead : {ordinal{0}, ordinal{1} << 24U, ordinal{1} << 32U, end_of_time - wheel.now_}) {
+            look_at_visits(wheel, order, wheel.now_ + ahead);
+        }
         expect(tickets_ == order.tickets(wheel.size()), "the ticket count is not what the chains hold");
         expect(blocks_ + order.pool_.free_count() == order.pool_.block_count(), "a block is lost or doubled");
         expect(tickets_ <= 2 * wheel.size() + order.stale_slack_ + 2 * ticket_block::capacity,
@@ -153,6 +156,23 @@ struct wheel_audit {
         }
         const std::size_t free = wheel.free_count_ + (wheel.spare_ != Wheel::no_record ? 1 : 0);
         expect(pending + free + wheel.retired_records_ == wheel.records_.used, "a record is lost or doubled");
+    }
+
+    template <class Wheel>
+    void look_at_visits(const Wheel& wheel, const ticket_wheel& order, ordinal horizon) {
+        std::size_t visits = 0;
+        std::vector<bool> is_visited(wheel.records_.used);
+        order.visit_until(horizon, [&](std::uint32_t index) {
+            ++visits;
+            is_visited[index] = true;
+        });
+        for (std::uint32_t index = 0; index < wheel.records_.used; ++index) {
+            const auto& record = wheel.records_.at(index);
+            expect(!record.is_pending() || record.deadline > horizon || is_visited[index],
+                   "a visit of what comes by a time leaves out a timer");
+        }
+        expect(horizon == end_of_time ? visits == tickets_ : visits <= tickets_,
+               "a visit does not meet every ticket once");
     }
 
     std::string problem_;
