@@ -17,8 +17,8 @@ namespace chime::inline v0::detail {
 
 namespace {
 
-/// A timer is cascaded up to seven times, loaded and fired.
-constexpr std::size_t work_per_timer = 16;
+/// Tickets looked at for every timer that may fire; see timer_wheel.
+constexpr std::size_t work_per_timer = 4;
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
 constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
 
