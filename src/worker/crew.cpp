@@ -56,7 +56,9 @@ void crew::destroy_pending() noexcept {
     }
     is_stopped_.store(true, base::memory_order_seq_cst);
     // Whoever has looked before sends us a task this moment, or has sent one and has not let go of us.
-    while (visitors_.load(base::memory_order_acquire) != 0) base::yield_this_thread();
+    // Seq_cst: comes after everything was stopped, as a visitor looks at that after he has counted himself. It acquires
+    // what he did, too: pairs with the release of his leaving.
+    while (visitors_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
     // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
     for (std::size_t position = 0; position < slots_.size(); ++position) {
         const unit_index index = slot_pool::index_of(position);

@@ -88,11 +88,13 @@ std::map<site*, std::vector<const scenario*>> find_places() {
 
 /// In a child process: whatever the mutant breaks stays there. Answers who has noticed it; empty: nobody.
 std::string who_notices(const mutant& tried, bool is_harmless) {
-    const std::clock_t most = static_cast<std::clock_t>(is_harmless ? 1 : wanted("CHIME_SECONDS", 10)) * CLOCKS_PER_SEC;
+    const std::uint64_t seconds = is_harmless ? wanted("CHIME_HARMLESS_SECONDS", 1) : wanted("CHIME_SECONDS", 10);
+    const std::clock_t most = static_cast<std::clock_t>(seconds) * CLOCKS_PER_SEC;
     const std::uint64_t seeds = wanted("CHIME_SEEDS", 2000);
     const std::clock_t began = std::clock();
     tried.where->weakened = tried.how;
     tried.where->is_omitted = tried.is_omitted;
+    set_focus(*tried.where);
     // A few seeds of each first, then all of them.
     for (const std::uint64_t share : {std::uint64_t{20}, std::uint64_t{1}}) {
         for (const scenario* const each : tried.reached_by) {

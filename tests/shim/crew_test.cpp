@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+#include "shim/engine/explore.hpp"
+#include "shim/small_crew.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <system_error>
+
+// Who sleeps, who looks for work and who is called for it, with as few steps around it as can be. What cannot go on until
+// somebody else has had his turn keeps its worker: so a call that gets lost is a worker that sleeps for ever.
+
+namespace {
+
+using namespace chime;
+using namespace std::chrono_literals;
+using shim::require;
+using shim::thread;
+using test::gate;
+using test::small_crew;
+
+/// One task cannot end before the other one has run. Both come from outside, so there is somebody to be called for each.
+CHIME_SCENARIO(crew, calls_somebody_for_what_comes_while_the_last_who_looked_is_busy, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    thread other([&] { both.spawn(open(both, between)); }, "other");
+    both.spawn(pass(both, between));
+    other.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// The same, from one thread: whoever runs the first leaves the second to somebody else.
+CHIME_SCENARIO(crew, calls_somebody_for_the_second_of_two_when_the_first_keeps_its_worker, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    both.spawn(pass(both, between));
+    both.spawn(open(both, between));
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+task<> spawn_and_pass(small_crew& on, gate& between) {
+    on.spawn(open(on, between));
+    between.pass();
+    on.note_end();
+    co_return;
+}
+
+/// What is in the ring of a worker that is busy is for others to take.
+CHIME_SCENARIO(crew, calls_somebody_for_what_a_busy_worker_has_put_into_its_ring, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    both.spawn(spawn_and_pass(both, between));
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// One wakes up by itself, for its timer, and is taken for one that sleeps: it hears the call, or somebody else is called.
+CHIME_SCENARIO(crew, leaves_no_call_with_who_wakes_up_by_himself, .share = 4) {
+    small_crew both(2, 3);
+    gate between;
+    const time_point due = shim::now() + 1ms;
+    both.arm(due, [&both] { both.note_end(); });
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    thread other(
+        [&] {
+            shim::sleep_until(due);
+            both.spawn(open(both, between));
+        },
+        "other");
+    shim::sleep_until(due);
+    both.spawn(pass(both, between));
+    other.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// Three are there, and three tasks that go on only together.
+CHIME_SCENARIO(crew, of_three_runs_three_that_wait_for_each_other, .share = 4) {
+    small_crew three(3, 3);
+    gate first;
+    gate second;
+    const auto middle = [](small_crew& on, gate& before, gate& after) -> task<> {
+        before.pass();
+        after.open();
+        on.note_end();
+        co_return;
+    };
+    thread zero([&] { three.drive(0); }, "zero");
+    thread one([&] { three.drive(1); }, "one");
+    thread two([&] { three.drive(2); }, "two");
+    three.spawn(pass(three, second));
+    three.spawn(middle(three, first, second));
+    three.spawn(open(three, first));
+    zero.join();
+    one.join();
+    two.join();
+    three.require_rest();
+}
+
+// --- Retiring.
+
+/// Who leaves while it is called passes the call on, and all that it has.
+CHIME_SCENARIO(crew, passes_on_the_call_of_one_who_retires, .share = 4) {
+    small_crew three(3, 2);
+    gate between;
+    thread zero([&] { three.drive(0); }, "zero");
+    thread one([&] { three.drive(1); }, "one");
+    thread two([&] { three.drive(2); }, "two");
+    thread leaver([&] { three.tell_to_retire(0); }, "leaver");
+    three.spawn(pass(three, between));
+    three.spawn(open(three, between));
+    leaver.join();
+    zero.join();
+    one.join();
+    two.join();
+    three.require_rest();
+}
+
+/// A timer that was sent to who leaves is fired by who stays, in time.
+CHIME_SCENARIO(crew, fires_in_time_what_was_sent_to_who_retires, .share = 4) {
+    small_crew both(2, 2);
+    const time_point due = shim::now() + 1ms;
+    const auto fire = [&both, due] {
+        require(shim::now() == due, "it fires at its deadline");
+        both.note_end();
+    };
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    both.arm(due, fire);
+    thread leaver([&] { both.tell_to_retire(0); }, "leaver");
+    both.arm(due, fire);
+    leaver.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+// --- The end.
+
+/// Whoever spawns while everything ends is refused, or what he has spawned is destroyed.
+CHIME_SCENARIO(crew, that_ends_refuses_a_task_or_destroys_it, .is_small = true) {
+    small_crew ending(1, 1);
+    thread other([&] {
+        try {
+            ending.spawn(note_end(ending));
+        } catch (const std::system_error&) {}
+    });
+    ending->stop_timers();
+    ending->destroy_pending();
+    other.join();
+    shim::require_equal(ending->stats().tasks, 0, "tasks that were accepted and are left");
+}
+
+}  // namespace
