@@ -76,7 +76,9 @@ cancel_result crew::cancel(timer_handle which) noexcept {
         return crew_.cancel_whatever(name_of(index, life_of(vacant) - 1));
     }
     its.its_operations().destroy(its.closure);
-    its.state.store(vacant, base::memory_order_relaxed);  // Nobody else has a reason to touch it.
+    // Nobody else has a reason to touch it. Release: pairs with the acquire in cancel_and_wait(), which waits for the end of
+    // the closure whoever destroys it.
+    its.state.store(vacant, base::memory_order_release);
     count_end(false);
     return free_cancelled(index);
 }
@@ -154,8 +156,8 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     worker* const mine = owner_here(its);
     if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
         mine->count_end(false);
-        // Nobody else has a reason to touch it. Released with the magazine.
-        its.state.store(claimed & ~flag_mask, base::memory_order_relaxed);
+        // Nobody else has a reason to touch it. Release: as in cancel_and_destroy().
+        its.state.store(claimed & ~flag_mask, base::memory_order_release);
         mine->free_callback(index);
         return;
     }
