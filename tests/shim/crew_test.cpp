@@ -87,6 +87,53 @@ CHIME_SCENARIO(crew, leaves_no_call_with_who_wakes_up_by_himself, .share = 4) {
     both.require_rest();
 }
 
+/// One looks for work, finds none, and is busy with a timer; somebody else has work while it looks.
+CHIME_SCENARIO(crew, calls_somebody_when_who_looked_for_work_is_busy_with_a_timer, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    const time_point due = shim::now() + 1ms;
+    both.arm(due, [&both, &between] {
+        between.pass();
+        both.note_end();
+    });
+    both.lay_down(0);
+    both.lay_down(1);
+    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
+    thread one([&] { both.wake_up_and_drive(1); }, "one");
+    shim::sleep_until(due);
+    both.spawn(open(both, between));
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+task<> wait_and_pass(small_crew& of, detail::completion& awaited, const gate& before) {
+    detail::completion_awaiter waiting(awaited);
+    co_await waiting;
+    before.pass();
+    of.note_end();
+}
+
+/// One wakes up by itself and is taken for one that sleeps; the other goes to sleep when nobody looks at it any more. Two
+/// have work, and the second leaves it to the first to call. They have nothing else to do with each other, so that one
+/// learns of the other what it has to and no more.
+CHIME_SCENARIO(crew, calls_somebody_for_the_second_of_two_who_call_at_once, .share = 2) {
+    small_crew both(2, 2);
+    gate between;
+    detail::completion first;
+    both.settle(1);
+    both.spawn(wait_and_pass(both, first, between));
+    both.lay_down(0);
+    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
+    thread one([&] { both.park_and_drive(1); }, "one");
+    thread other([&] { both.spawn(open(both, between)); }, "other");
+    first.complete();
+    other.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
 /// Three are there, and three tasks that go on only together.
 CHIME_SCENARIO(crew, of_three_runs_three_that_wait_for_each_other, .share = 4) {
     small_crew three(3, 3);
@@ -129,6 +176,21 @@ CHIME_SCENARIO(crew, passes_on_the_call_of_one_who_retires, .share = 4) {
     three.require_rest();
 }
 
+/// It is given away, adopted, and says the same as before: whoever has looked at it meanwhile gives it back to who has it.
+CHIME_SCENARIO(crew, gives_a_cancelled_timer_back_to_who_has_adopted_it, .share = 2) {
+    small_crew both(2, 1);
+    const timer_handle far = both.arm(shim::now() + 1h, [] {});
+    both.settle(0);
+    both.tell_to_retire(0);
+    thread zero([&] { both.drive_on(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    require(both->cancel(far) == cancel_result::cancelled, "it is pending");
+    zero.join();
+    both.note_end();
+    one.join();
+    both.require_rest();
+}
+
 /// A timer that was sent to who leaves is fired by who stays, in time.
 CHIME_SCENARIO(crew, fires_in_time_what_was_sent_to_who_retires, .share = 4) {
     small_crew both(2, 2);
@@ -151,17 +213,25 @@ CHIME_SCENARIO(crew, fires_in_time_what_was_sent_to_who_retires, .share = 4) {
 // --- The end.
 
 /// Whoever spawns while everything ends is refused, or what he has spawned is destroyed.
-CHIME_SCENARIO(crew, that_ends_refuses_a_task_or_destroys_it, .is_small = true) {
+void end_while_somebody_spawns(bool is_stopped_before) {
     small_crew ending(1, 1);
     thread other([&] {
         try {
             ending.spawn(note_end(ending));
         } catch (const std::system_error&) {}
     });
-    ending->stop_timers();
+    if (is_stopped_before) ending->stop_timers();
     ending->destroy_pending();
     other.join();
     shim::require_equal(ending->stats().tasks, 0, "tasks that were accepted and are left");
+}
+
+CHIME_SCENARIO(crew, that_was_stopped_and_ends_refuses_a_task_or_destroys_it, .is_small = true) {
+    end_while_somebody_spawns(true);
+}
+
+CHIME_SCENARIO(crew, that_ends_refuses_a_task_or_destroys_it, .is_small = true) {
+    end_while_somebody_spawns(false);
 }
 
 }  // namespace

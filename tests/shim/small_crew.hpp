@@ -56,8 +56,38 @@ class small_crew {
 
     /// Until all is over, or until it is told to leave.
     void drive(std::uint32_t seat) {
+        shim::require(crew_.at(seat).try_begin_drive(), "nobody else drives it");
+        drive_on(seat);
+    }
+
+    // Before there is more than one thread: brings a worker to where others shall meet it.
+
+    /// It has had a turn, and found nothing to do.
+    void settle(std::uint32_t seat) {
+        detail::worker& its = crew_.at(seat);
+        shim::require(its.try_begin_drive(), "nobody else drives it");
+        shim::require(!its.turn(1).is_busy, "there is nothing to do");
+    }
+    /// And it has gone to sleep.
+    void lay_down(std::uint32_t seat) {
+        settle(seat);
+        shim::require(crew_.at(seat).begin_park(detail::end_of_time, is_leaving_[seat]), "there is nothing to do");
+    }
+
+    // Then on a thread of its own:
+
+    /// It is about to sleep.
+    void park_and_drive(std::uint32_t seat) {
+        crew_.at(seat).park(detail::end_of_time, never, is_leaving_[seat]);
+        drive_on(seat);
+    }
+    /// It sleeps, and wakes up for no reason.
+    void wake_up_and_drive(std::uint32_t seat) {
+        crew_.at(seat).end_park();
+        drive_on(seat);
+    }
+    void drive_on(std::uint32_t seat) {
         detail::worker& mine = crew_.at(seat);
-        shim::require(mine.try_begin_drive(), "nobody else drives it");
         while (!is_leaving_[seat].load(base::memory_order_acquire)) {
             const detail::turn_answer last = mine.turn(std::numeric_limits<std::size_t>::max());
             if (!last.is_busy) mine.park(last.wake_at, never, is_leaving_[seat]);
@@ -80,8 +110,7 @@ class small_crew {
         const detail::arming begun = crew_.begin_arming();
         shim::require(begun.closure != nullptr, "there is a record");
         new (begun.closure) Function(std::move(run));
-        return crew_.arm(begun.index, detail::closure_in_place<Function>::operations,
-                         detail::wait_limit::at(deadline));
+        return crew_.arm(begun.index, detail::closure_in_place<Function>::operations, detail::wait_limit::at(deadline));
     }
 
     /// One piece of user code is through.
@@ -91,7 +120,14 @@ class small_crew {
         for (std::uint32_t seat = 0; seat < crew_.seat_count(); ++seat) leave(seat);
     }
 
-    void require_rest() const {
+    /// Nobody drives it any more. Those who stay obey what has come since.
+    void require_rest() {
+        for (std::uint32_t seat = 0; seat < crew_.seat_count(); ++seat) {
+            if (retires_[seat].load(base::memory_order_relaxed)) continue;
+            settle(seat);
+            shim::require(crew_.at(seat).next_deadline() == detail::end_of_time, "L6: nobody waits for anything");
+            crew_.at(seat).end_drive();
+        }
         const timer_stats sums = crew_.stats();
         shim::require_equal(static_cast<std::uint64_t>(left_.count()), 0, "pieces that have not run");
         shim::require_equal(sums.fired + sums.cancelled + sums.pending, sums.armed, "L1: fired, cancelled and pending");

@@ -79,6 +79,47 @@ CHIME_SCENARIO(task, is_cancelled_while_it_begins_to_sleep, .share = 2) {
     loop.require_rest();
 }
 
+task<> sleep_twice(sleeps& notes, time_point due) {
+    const wake_reason first = co_await sleep_until(due);
+    notes.note(first);
+    const wake_reason second = co_await sleep_until(due + 1h);
+    notes.note(second);
+}
+
+/// Whether its first sleep has ended in time or not, what was asked of the task holds for the second one.
+CHIME_SCENARIO(task, that_is_cancelled_when_it_wakes_sleeps_no_more, .share = 2) {
+    small_loop loop;
+    sleeps notes;
+    const time_point due = shim::now() + 1ms;
+    auto joined = spawn(*loop, sleep_twice(notes, due));
+    thread driver([&] { loop->run(); }, "loop");
+    shim::sleep_until(due);
+    const bool was_asked = joined.cancel();
+    driver.join();
+    require(was_asked && shim::now() == due, "it does not wait for its time");
+    require(notes.cancelled.count() >= 1, "it is told");
+    notes.require_sum(2);
+    loop.require_rest();
+}
+
+/// As many times as it takes until somebody else has had a turn.
+task<> sleep_until_open(const base::atomic<bool>& is_open) {
+    while (!is_open.load(base::memory_order_acquire)) {
+        auto no_time = sleep_for(0ms);
+        co_await no_time;
+    }
+}
+
+CHIME_SCENARIO(task, that_sleeps_for_no_time_lets_others_run, .share = 4) {
+    small_loop loop;
+    base::atomic<bool> is_open{false};
+    spawn_detached(*loop, sleep_until_open(is_open));
+    thread driver([&] { loop->run(); }, "loop");
+    loop->post([&is_open] { is_open.store(true, base::memory_order_release); });
+    driver.join();
+    loop.require_rest();
+}
+
 CHIME_SCENARIO(task, in_the_slot_of_another_is_not_cancelled_in_its_place, .share = 2) {
     small_loop loop;
     sleeps first;

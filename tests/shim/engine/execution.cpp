@@ -170,10 +170,13 @@ void execution::join(unsigned thread) {
 
 void execution::approach(site& where, const void* address) {
     const pause own;
+    // What lies in one line belongs together, most of the time.
+    constexpr unsigned line_shift = 6;
+    const std::uintptr_t line = reinterpret_cast<std::uintptr_t>(address) >> line_shift;
     const auto known = cared_for_.begin() + static_cast<std::ptrdiff_t>(cared_for_count_);
-    const bool is_known = std::find(cared_for_.begin(), known, address) != known;
+    const bool is_known = std::find(cared_for_.begin(), known, line) != known;
     const bool is_cared_for = decides_.cares_for(where);
-    if (is_cared_for && !is_known && cared_for_count_ < cared_for_.size()) cared_for_[cared_for_count_++] = address;
+    if (is_cared_for && !is_known && cared_for_count_ < cared_for_.size()) cared_for_[cared_for_count_++] = line;
     running_->is_near = is_cared_for || is_known || where.is_beside_focus;
     if (is_known && has_focus()) where.is_beside_focus = true;
 }

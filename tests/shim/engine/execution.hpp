@@ -126,7 +126,7 @@ class execution {
     std::vector<unsigned> ready_;
     std::vector<unsigned> sleepers_;
     choice_point here_;
-    std::array<const void*, 8> cared_for_{};  ///< By the strategy.
+    std::array<std::uintptr_t, 8> cared_for_{};  ///< Lines that the strategy cares for.
     std::size_t cared_for_count_ = 0;
     static constexpr std::uint32_t most_steps_in_a_row = 500;
     std::uint32_t steps_in_a_row_ = 0;

@@ -44,7 +44,7 @@ struct site {
     // Where random strategies look closer.
     std::uint32_t hash = 0;        ///< Of the place, the same in every program.
     bool is_in_focus = false;      ///< It was asked for.
-    bool is_beside_focus = false;  ///< It was seen to touch what a place in focus touches.
+    bool is_beside_focus = false;  ///< It was seen to touch what a place in focus touches, or what lies beside.
 
     [[nodiscard]] std::string name() const { return std::string(file) + ":" + std::to_string(line); }
 };
