@@ -87,6 +87,22 @@ CHIME_SCENARIO(crew, leaves_no_call_with_who_wakes_up_by_himself, .share = 4) {
     both.require_rest();
 }
 
+/// One wakes up by itself when it is called already, and takes what keeps it: if it did not hear the call, nobody would be
+/// called any more.
+CHIME_SCENARIO(crew, hears_the_call_that_was_made_before_it_woke_up_by_itself, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    both.settle(1);
+    both.lay_down(0);
+    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
+    thread one([&] { both.park_and_drive(1); }, "one");
+    both.spawn(pass(both, between));
+    both.spawn(open(both, between));
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
 /// One looks for work, finds none, and is busy with a timer; somebody else has work while it looks.
 CHIME_SCENARIO(crew, calls_somebody_when_who_looked_for_work_is_busy_with_a_timer, .share = 4) {
     small_crew both(2, 2);

@@ -57,6 +57,7 @@ std::map<site*, std::vector<const scenario*>> find_places() {
     std::vector<measured> all;
     for (const scenario& each : all_scenarios()) {
         for (site* const place : all_sites()) place->was_reached = false;
+        warm_up(each.body);
         const std::clock_t began = std::clock();
         const finding found = try_seeds(each.body, 1, seeds);
         measured& added = all.emplace_back(measured{&each, std::clock() - began, {}});

@@ -58,8 +58,8 @@ constexpr known_bug known_bugs[] = {
     {"B16: cancelled at the very moment when it is due, it runs all the same",
      "timer.is_cancelled_or_fires_when_both_come_at_once", "src/worker/worker.cpp",
      "compare_exchange_weak(value, claimed", "left out"},
-    {"B18: a call is not heard", "crew.leaves_no_call_with_who_wakes_up_by_himself", "src/worker/worker_ready.cpp",
-     "is_called_.load", "seq_cst to acquire"},
+    {"B18: a call is not heard", "crew.hears_the_call_that_was_made_before_it_woke_up_by_itself",
+     "src/worker/worker_ready.cpp", "is_called_.load", "seq_cst to acquire"},
     {"B22: what is sent to who has left is forgotten", "inbox.takes_or_refuses_while_it_is_closed_but_never_both",
      "src/worker/inbox.hpp", "top_.exchange(closed", "left out"},
     {"B22: a timer is linked twice while it moves", "retirement.takes_timers_along_that_others_postpone_meanwhile",
@@ -104,6 +104,7 @@ bool is_at(const known_bug& bug, const mutant& tried) {
 /// In a child process. All places that the description fits are changed.
 std::string who_notices(const known_bug& bug, const scenario& named) {
     constexpr std::uint64_t seeds_to_find_places = 100;
+    warm_up(named.body);
     const finding without = try_seeds(named.body, 1, seeds_to_find_places);
     if (without.has_failed) return "";
     bool is_there = bug.in_the_code != base::old_bug::none;

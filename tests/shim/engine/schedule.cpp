@@ -185,7 +185,9 @@ class closer_look final : public random_priorities {
     }
 
  protected:
-    [[nodiscard]] bool gives_way(const candidates& among) override { return among.is_near && random.one_in(way_one_in_); }
+    [[nodiscard]] bool gives_way(const candidates& among) override {
+        return among.is_near && random.one_in(way_one_in_);
+    }
 
  private:
     unsigned stale_one_in_;
