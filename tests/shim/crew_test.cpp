@@ -57,9 +57,10 @@ task<> spawn_and_pass(small_crew& on, gate& between) {
 CHIME_SCENARIO(crew, calls_somebody_for_what_a_busy_worker_has_put_into_its_ring, .share = 4) {
     small_crew both(2, 2);
     gate between;
+    both.settle(1);
     both.spawn(spawn_and_pass(both, between));
     thread zero([&] { both.drive(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    thread one([&] { both.park_and_drive(1); }, "one");
     zero.join();
     one.join();
     both.require_rest();
