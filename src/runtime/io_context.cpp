@@ -78,7 +78,7 @@ class drive {
     ~drive() {
         if (old_slack_) base::set_timer_slack(*old_slack_);
         // Stopped, it has nothing to be polled for; restart() rings.
-        const bool is_stopped = is_stopped_.load(base::memory_order_acquire);
+        const bool is_stopped = is_stopped_.load(base::memory_order_acquire);  // Pairs with stop().
         driven_.hand_over_to_descriptor(is_stopped ? detail::end_of_time : last_.wake_at,
                                         last_.is_busy || !is_finished_, is_stopped);
         driven_.end_drive();
@@ -151,8 +151,8 @@ std::size_t io_context::state::run(std::size_t most, time_point limit) {
     drive loop(worker, is_stopped);
     std::size_t ran = 0;
     for (;;) {
-        // Acquire: pairs with the release in stop(); what was done before it is seen by who runs next.
-        if (is_stopped.load(base::memory_order_acquire)) break;
+        // Relaxed: the end of `loop` looks once more and acquires, so that who comes out of here knows what was done before.
+        if (is_stopped.load(base::memory_order_relaxed)) break;
         ran += loop.turn(most - ran);
         if (ran >= most) break;
         if (limit != never && worker.now() >= limit) break;

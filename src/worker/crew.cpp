@@ -56,7 +56,9 @@ void crew::destroy_pending() noexcept {
     }
     is_stopped_.store(true, base::memory_order_seq_cst);
     // Whoever has looked before sends us a task this moment, or has sent one and has not let go of us.
-    while (visitors_.load(base::memory_order_acquire) != 0) base::yield_this_thread();
+    // Seq_cst: comes after everything was stopped, as a visitor looks at that after he has counted himself. It acquires
+    // what he did, too: pairs with the release of his leaving.
+    while (visitors_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
     // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
     for (std::size_t position = 0; position < slots_.size(); ++position) {
         const unit_index index = slot_pool::index_of(position);
@@ -105,7 +107,8 @@ worker* crew::add_worker() {
 /// the seat by then would take it for one of its own.
 bool crew::is_seat_clean(std::uint32_t seat) const noexcept {
     const auto is_held = [&](const timed& its, state_word busy_state) {
-        const state_word value = its.state.load(base::memory_order_seq_cst);
+        // Relaxed: the worker that has left has looked at all of them before, and whoever adds one has waited for it.
+        const state_word value = its.state.load(base::memory_order_relaxed);
         return its.owner() == seat &&
                ((value & (linked_flag | locked_flag)) != 0 || (value & state_mask) == busy_state);
     };
@@ -174,6 +177,7 @@ void crew::call_somebody() noexcept {
     do {
         // Seq_cst: comes after the work was made visible; pairs with publishing in worker::begin_park().
         if (parked_.load(base::memory_order_seq_cst) == 0) return;
+        // Seq_cst, also if it fails: pairs with the end of a search, which is followed by a look at everything.
         std::uint32_t nobody_searches = 0;
         if (!searching_.compare_exchange_strong(nobody_searches, 1, base::memory_order_seq_cst)) return;
         const std::uint32_t count = seat_count();
@@ -181,8 +185,8 @@ void crew::call_somebody() noexcept {
             worker& candidate = at(seat);
             if (!candidate.is_parked() || candidate.is_called_.exchange(true, base::memory_order_seq_cst)) continue;
             if (candidate.wake_up()) return;
-            // It was awake after all. If it has taken the call meanwhile, it looks.
-            if (!candidate.is_called_.exchange(false, base::memory_order_seq_cst)) return;
+            // It was awake after all. If it has taken the call meanwhile, it looks. Relaxed: it says nothing else.
+            if (!candidate.is_called_.exchange(false, base::memory_order_relaxed)) return;
         }
         // Who was parked and is awake now, but has not said so yet, is no reason to try again.
     } while (searching_.fetch_sub(1, base::memory_order_seq_cst) == 1 && has_ready_work() && is_anybody_parked());

@@ -80,11 +80,14 @@ cancel_result crew::cancel(timer_handle which) noexcept {
 [[gnu::noinline]] cancel_result worker::cancel_and_destroy(unit_index index, callback& its, state_word armed) noexcept {
     const state_word vacant = with_state(armed, timer_state::vacant) + one_life;
     const state_word ending = with_state(vacant, timer_state::ending);
-    if (!its.state.compare_exchange_strong(armed, ending, base::memory_order_acq_rel)) {
+    // Relaxed: the look before has acquired the closure, and its end is released below.
+    if (!its.state.compare_exchange_strong(armed, ending, base::memory_order_relaxed)) {
         return crew_.cancel_whatever(name_of(index, life_of(vacant) - 1));
     }
     its.its_operations().destroy(its.closure);
-    its.state.store(vacant, base::memory_order_relaxed);  // Nobody else has a reason to touch it.
+    // Nobody else has a reason to touch it. Release: pairs with the acquire in cancel_and_wait(), which waits for the end of
+    // the closure whoever destroys it.
+    its.state.store(vacant, base::memory_order_release);
     count_end(false);
     return free_cancelled(index);
 }
@@ -103,6 +106,7 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
     // If the record is used again meanwhile, whatever this finds there is no reason to stay: the swap fails.
     if (value != armed || its.its_operations().destroy != nullptr) return false;
     const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
+    // Acquire: whose it is now; since we have looked, it may have moved to another worker, and say the same.
     if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel)) return false;
     cancelled_elsewhere_.add(1);
     pending_elsewhere_.add(~std::uint64_t{0});
@@ -162,8 +166,8 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     worker* const mine = owner_here(its);
     if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
         mine->count_end(false);
-        // Nobody else has a reason to touch it. Released with the magazine.
-        its.state.store(claimed & ~flag_mask, base::memory_order_relaxed);
+        // Nobody else has a reason to touch it. Release: as in cancel_and_destroy().
+        its.state.store(claimed & ~flag_mask, base::memory_order_release);
         mine->free_callback(index);
         return;
     }

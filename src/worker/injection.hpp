@@ -28,7 +28,8 @@ class injection {
         const base::lock_guard lock(mutex_);
         std::size_t count = 0;
         while (count < most && count < Size && !queue_.is_empty()) taken[count++] = queue_.pop(all);
-        size_.store(queue_.size(), base::memory_order_seq_cst);
+        // Relaxed: who still sees the old size looks in vain.
+        size_.store(queue_.size(), base::memory_order_relaxed);
         return count;
     }
 

@@ -41,8 +41,10 @@ class parking {
     bool wake_before(ordinal when) noexcept {
         ordinal published = published_.load(base::memory_order_seq_cst);  // See publish().
         if (published == awake || when >= published) return false;
-        // Who fails here was overtaken by another waker, or by the owner, who will look into its inbox.
-        if (!published_.compare_exchange_strong(published, awake, base::memory_order_seq_cst)) return false;
+        // Who fails here was overtaken by another waker, or by the owner, who will look into its inbox. Relaxed: what has to
+        // be in order is the load before. Whatever the owner stores after what that has seen, it stores after our work was
+        // visible; and the bell that it has noted was read before it published.
+        if (!published_.compare_exchange_strong(published, awake, base::memory_order_relaxed)) return false;
         ring();
         return true;
     }

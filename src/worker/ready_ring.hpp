@@ -68,9 +68,10 @@ class ready_ring {
 
     /// Any thread; for anybody but the owner it is a guess.
     [[nodiscard]] std::size_t size() const noexcept {
-        // Seq_cst: see push().
+        // Seq_cst: see push(). The head may be relaxed: an old one makes it more than there is, but not more than there is
+        // room for, because the owner has read it before it stored the tail.
         const std::uint32_t tail = tail_.load(base::memory_order_seq_cst);
-        const std::uint32_t there = tail - head_.load(base::memory_order_seq_cst);
+        const std::uint32_t there = tail - head_.load(base::memory_order_relaxed);
         return there > capacity ? 0 : there;
     }
     [[nodiscard]] bool is_empty() const noexcept { return size() == 0; }

@@ -66,7 +66,7 @@ void task_control::end() noexcept {
     ended.complete();
     // Whoever calls this has a reference, and so has whoever waits: it does not go away under either.
     // Release: pairs with the acquire in wait().
-    const bool is_awaited = its().outcome.exchange(state::over, base::memory_order_acq_rel) == state::awaited;
+    const bool is_awaited = its().outcome.exchange(state::over, base::memory_order_release) == state::awaited;
     if (is_awaited) base::futex_wake_all(its().outcome);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/old_bug.hpp"
 #include "base/thread.hpp"
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
@@ -151,7 +152,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, answer);
     begins_with_ready_ = std::exchange(is_in_turn_, true) && !begins_with_ready_;
     const auto run_some = [&] {
-        if (answer.ran >= most) return;
+        if (answer.ran >= most || (base::has(base::old_bug::runs_timers_alone) && answer.ran != 0)) return;
         run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran), answer);
     };
     if (begins_with_ready_) [[unlikely]]
@@ -173,7 +174,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
 }
 
 ordinal worker::next_deadline() const noexcept {
-    if (wheel_live_ == 0) return end_of_time;
+    if (wheel_live_ == 0 && !base::has(base::old_bug::remembers_the_first)) return end_of_time;
     const ordinal next = wheel_.next_deadline();
     const auto slack = static_cast<ordinal>(settings_.slack.count());
     return next > end_of_time - slack ? end_of_time : next + slack;
@@ -202,7 +203,8 @@ bool worker::begin_park(ordinal until, const base::atomic<bool>& is_stopped) noe
 
 void worker::end_park() noexcept {
     parking_.withdraw();
-    if (!is_alone_) crew_.parked_.fetch_sub(1, base::memory_order_seq_cst);
+    // Relaxed: who does not see it yet looks at who sleeps once more than he has to.
+    if (!is_alone_) crew_.parked_.fetch_sub(1, base::memory_order_relaxed);
 }
 
 void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
@@ -220,10 +222,10 @@ void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& i
 }
 
 /// What other threads ask for without a command. Seq_cst: looked at after publishing, and asked for before the look at
-/// what is published.
+/// what is published. Whether we are called only saves us the way into the kernel: whoever calls us rings or takes it back.
 bool worker::has_orders() const noexcept {
     return (crew_.is_stopped_.load(base::memory_order_seq_cst) && !is_swept()) ||
-           is_wanted_.load(base::memory_order_seq_cst) || is_called_.load(base::memory_order_seq_cst);
+           is_wanted_.load(base::memory_order_seq_cst) || is_called_.load(base::memory_order_relaxed);
 }
 
 int worker::descriptor() {
@@ -404,6 +406,8 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
             const state_word claimed = with_cause(
                 with_phase(value, is_inline ? task_phase::executing : task_phase::scheduled), wake_cause::timer);
             if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acq_rel)) continue;
+            if (base::has(base::old_bug::forgets_the_doom))
+                its.state.fetch_and(~doomed_flag, base::memory_order_relaxed);
             wheel_.pop_due();
             fire_sleeper(index, claimed, now);
         } else {

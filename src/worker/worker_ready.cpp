@@ -40,14 +40,16 @@ unit_index worker::pop_ready() noexcept {
 /// Gets something to do: what is nobody's, and if that is nothing, half of what another worker has.
 void worker::find_work() noexcept {
     // Seq_cst: comes after withdrawing. While a call is unheard nobody else is called, and what follows may take long.
-    if (is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_seq_cst)) {
+    // Acquire: whoever has called us has counted us before, and we count down after it.
+    if (is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_acquire)) {
         is_searching_ = true;  // The call has counted us.
     }
     std::array<unit_index, ready_ring::capacity / 2> taken;
     std::size_t count = take_injected(taken);
     if (count == 0 && ring_.size() == 0) {
         if (!is_searching_) {
-            crew_.searching_.fetch_add(1, base::memory_order_seq_cst);
+            // Relaxed: who sees it relies on what we look at after we have counted down, in end_search().
+            crew_.searching_.fetch_add(1, base::memory_order_relaxed);
             is_searching_ = true;
         }
         const std::uint32_t seats = crew_.seat_count();
@@ -82,6 +84,7 @@ std::size_t worker::take_injected(std::array<unit_index, ready_ring::capacity / 
 void worker::end_search() noexcept {
     if (!is_searching_) return;
     is_searching_ = false;
+    // Seq_cst: comes before the look. Whoever has more work makes it visible before he looks whether anybody searches.
     const bool was_last = crew_.searching_.fetch_sub(1, base::memory_order_seq_cst) == 1;
     if (was_last && crew_.has_ready_work()) crew_.call_somebody();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/old_bug.hpp"
 #include "worker/callback_extra.hpp"
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
@@ -99,6 +100,7 @@ void worker::end_run(unit_index index) noexcept {
             counters_.armed.subtract();
             counters_.pending.subtract();
         }
+        if (base::has(base::old_bug::counts_out_twice) && wheel_live_ != 0) --wheel_live_;
     }
     {
         const user_code destructors(*this);

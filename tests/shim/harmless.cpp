@@ -28,8 +28,6 @@ constexpr std::string_view looks_again = "shutdown looks every millisecond; the 
 
 constexpr excuse excuses[] = {
     // The loop and the runtime.
-    {"src/runtime/io_context.cpp", "const bool is_stopped = is_stopped_.load", "",
-     "who is woken by the descriptor looks again"},
     {"src/runtime/io_context.cpp", "state_->is_stopped.store(false", "",
      "run() is called again by who knows of restart()"},
     {"src/runtime/runtime.cpp", "mine.gives_away.load", "acquire",
@@ -44,7 +42,6 @@ constexpr excuse excuses[] = {
     {"src/timer/unit_pool.hpp", "std::uint64_t top = shared_.load(base::memory_order_acquire)", "acquire",
      swap_follows},
     // The crew.
-    {"src/worker/crew.cpp", "last.fetch_add(1", "", "it takes two contexts and a handle of the other: tests/runtime"},
     {"src/worker/crew.cpp", "phase_of(its.state.load(base::memory_order_acquire))", "acquire", own_thread},
     {"src/worker/crew.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire", swap_follows},
     {"src/worker/crew.cpp", "seats_[count].store", "release", "seat_count_ is released later, and acquired before"},
@@ -63,6 +60,8 @@ constexpr excuse excuses[] = {
     {"src/worker/crew_cancel.cpp", "value | waited_flag", "acq_rel", mark_only},
     {"src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ended", "to release",
      "the record comes back through an inbox, which acquires"},
+    {"src/worker/crew_cancel.cpp", "compare_exchange_strong(value, ended", "to acquire",
+     "the push that follows releases"},
     {"src/worker/crew_cancel.cpp", "ended_runs_", "to relaxed",
      "the word is released by the end of the run, and acquired afterwards"},
     // Postponing.
@@ -80,6 +79,8 @@ constexpr excuse excuses[] = {
      swap_follows},
     {"src/worker/crew_tasks.cpp", "compare_exchange_weak(value, scheduled", "seq_cst",
      "the push that follows is seq_cst"},
+    {"src/worker/crew_tasks.cpp", "compare_exchange_weak(value, early", "to release",
+     "nothing is looked at afterwards; who suspends goes on himself"},
     {"src/worker/crew_tasks.cpp", "fetch_or(doomed_flag", "to acquire", mark_only},
     {"src/worker/crew_timers.cpp", "is_stopped_.load(base::memory_order_seq_cst)", "seq_cst",
      "the owner, who accepts it, looks as well"},
@@ -112,6 +113,9 @@ constexpr excuse excuses[] = {
     // The worker.
     {"src/worker/worker.cpp", "parked_.fetch_sub(1", "left out",
      "others look at who sleeps once more than they have to"},
+    {"src/worker/worker_ready.cpp", "is_called_.exchange(false", "acquire to relaxed",
+     "counting down follows counting up in the engine, because steps that read and write are never held back; on paper it "
+     "needs to be acquired"},
     {"src/worker/worker.cpp", "wakeups_.fetch_add", "", only_counted},
     {"src/worker/worker.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire",
      "a step on the word that acquires follows"},

@@ -146,6 +146,20 @@ CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .shar
     loop.require_rest();
 }
 
+CHIME_SCENARIO(loop, gives_out_its_descriptor_while_it_sleeps_and_others_ring, .share = 4) {
+    small_loop loop;
+    tally ran;
+    std::optional<io_context::work_guard> guard(*loop);
+    thread driver([&] { loop->run(); }, "loop");
+    thread other([&] { loop->post([&ran] { ran.add(); }); });
+    static_cast<void>(loop->poll_fd());
+    other.join();
+    guard.reset();
+    driver.join();
+    require_equal(static_cast<std::uint64_t>(ran.count()), 1, "posted functions");
+    loop.require_rest();
+}
+
 CHIME_SCENARIO(loop, may_be_driven_by_one_thread_after_the_other, .share = 2) {
     small_loop loop;
     account fired;

@@ -5,9 +5,10 @@
 
 #include <cstring>
 
-/// chime_shim_tests: the tests. chime_shim_tests --mutants [PLACE]: what the tests notice.
+/// chime_shim_tests: the tests. With --mutants [PLACE] or --old-bugs [NAME]: what the tests notice.
 int main(int argc, char** argv) {
     ::testing::InitGoogleTest(&argc, argv);
     if (argc > 1 && std::strcmp(argv[1], "--mutants") == 0) return chime::shim::run_mutants(argc > 2 ? argv[2] : "");
+    if (argc > 1 && std::strcmp(argv[1], "--old-bugs") == 0) return chime::shim::run_old_bugs(argc > 2 ? argv[2] : "");
     return RUN_ALL_TESTS();
 }

@@ -19,15 +19,6 @@ namespace chime::shim {
 
 namespace {
 
-/// One change at one place.
-struct mutant {
-    site* where;
-    weakening how = weakening::none;
-    bool is_omitted = false;
-    std::string change;
-    std::vector<const scenario*> reached_by;
-};
-
 bool is_part_of_a_protocol(const site& where) {
     if (where.is_quiet) return false;
     if (where.file.starts_with("src/runtime/metronome")) return false;  // Nothing depends on it.
@@ -35,10 +26,8 @@ bool is_part_of_a_protocol(const site& where) {
            where.file.starts_with("src/task/") || where.file.starts_with("src/runtime/");
 }
 
-void add_mutants(std::vector<mutant>& all, site& where, const std::vector<const scenario*>& reached_by) {
-    const auto add = [&](weakening how, const std::string& change) {
-        all.push_back({&where, how, false, change, reached_by});
-    };
+void add_mutants(std::vector<mutant>& all, site& where) {
+    const auto add = [&](weakening how, const std::string& change) { all.push_back({&where, how, false, change}); };
     const std::memory_order order = where.order;
     const bool modifies = where.kind == operation::exchange || where.kind == operation::compare;
     if (order == std::memory_order_seq_cst) {
@@ -54,7 +43,7 @@ void add_mutants(std::vector<mutant>& all, site& where, const std::vector<const 
     if (where.has_own_failure && where.failure != std::memory_order_relaxed) {
         add(weakening::failure, std::string("failure ") + name_of(where.failure) + " to weaker");
     }
-    if (where.kind != operation::load) all.push_back({&where, weakening::none, true, "left out", reached_by});
+    if (where.kind != operation::load) all.push_back({&where, weakening::none, true, "left out"});
 }
 
 /// Which scenarios reach which places, the quickest first.
@@ -68,6 +57,7 @@ std::map<site*, std::vector<const scenario*>> find_places() {
     std::vector<measured> all;
     for (const scenario& each : all_scenarios()) {
         for (site* const place : all_sites()) place->was_reached = false;
+        warm_up(each.body);
         const std::clock_t began = std::clock();
         const finding found = try_seeds(each.body, 1, seeds);
         measured& added = all.emplace_back(measured{&each, std::clock() - began, {}});
@@ -86,16 +76,16 @@ std::map<site*, std::vector<const scenario*>> find_places() {
     return places;
 }
 
-/// In a child process: whatever the mutant breaks stays there. Answers who has noticed it; empty: nobody.
-std::string who_notices(const mutant& tried, bool is_harmless) {
-    const std::clock_t most = static_cast<std::clock_t>(is_harmless ? 1 : wanted("CHIME_SECONDS", 10)) * CLOCKS_PER_SEC;
+/// In a child process. Answers who has noticed it; empty: nobody.
+std::string who_notices(const mutant& tried, const std::vector<const scenario*>& reached_by, bool is_harmless) {
+    const std::uint64_t seconds = is_harmless ? wanted("CHIME_HARMLESS_SECONDS", 1) : wanted("CHIME_SECONDS", 10);
+    const std::clock_t most = static_cast<std::clock_t>(seconds) * CLOCKS_PER_SEC;
     const std::uint64_t seeds = wanted("CHIME_SEEDS", 2000);
     const std::clock_t began = std::clock();
-    tried.where->weakened = tried.how;
-    tried.where->is_omitted = tried.is_omitted;
+    tried.put_in_force();
     // A few seeds of each first, then all of them.
     for (const std::uint64_t share : {std::uint64_t{20}, std::uint64_t{1}}) {
-        for (const scenario* const each : tried.reached_by) {
+        for (const scenario* const each : reached_by) {
             if (std::clock() - began > most) return "";
             const std::uint64_t count = std::max<std::uint64_t>(5, seeds / share / each->share);
             finding found = try_seeds(each->body, share == 1 ? 1000 : 1, count);
@@ -108,14 +98,16 @@ std::string who_notices(const mutant& tried, bool is_harmless) {
     return "";
 }
 
-std::string try_mutant(const mutant& tried, bool is_harmless) {
+}  // namespace
+
+std::string answer_of_child(const std::function<std::string()>& ask) {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) return "no pipe";
     std::cout.flush();
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(300);
-        const std::string answer = who_notices(tried, is_harmless);
+        const std::string answer = ask();
         [[maybe_unused]] const ssize_t written = ::write(ends[1], answer.data(), answer.size());
         ::_exit(0);
     }
@@ -132,16 +124,19 @@ std::string try_mutant(const mutant& tried, bool is_harmless) {
     return answer;
 }
 
-}  // namespace
+std::vector<mutant> mutants_of_places(std::string_view begin) {
+    std::vector<mutant> all;
+    for (site* const place : all_sites()) {
+        if (is_part_of_a_protocol(*place) && place->name().starts_with(begin)) add_mutants(all, *place);
+    }
+    return all;
+}
 
 int run_mutants(std::string_view filter) {
-    std::vector<mutant> all;
-    for (const auto& [place, reached_by] : find_places()) {
-        if (is_part_of_a_protocol(*place) && place->name().find(filter) != std::string::npos) {
-            add_mutants(all, *place, reached_by);
-        }
-    }
-    std::sort(all.begin(), all.end(), [](const mutant& a, const mutant& b) {
+    std::map<site*, std::vector<const scenario*>> places = find_places();
+    std::vector<mutant> all = mutants_of_places("");
+    std::erase_if(all, [&](const mutant& each) { return each.where->name().find(filter) == std::string::npos; });
+    std::stable_sort(all.begin(), all.end(), [](const mutant& a, const mutant& b) {
         return std::pair(a.where->file, a.where->line) < std::pair(b.where->file, b.where->line);
     });
     unsigned noticed = 0;
@@ -150,9 +145,10 @@ int run_mutants(std::string_view filter) {
     for (const mutant& each : all) {
         const std::string source = source_line(each.where->name());
         const std::string_view reason = harmless_because(each.where->file, source, each.change);
-        const std::string answer = try_mutant(each, !reason.empty());
+        const std::string answer =
+            answer_of_child([&] { return who_notices(each, places[each.where], !reason.empty()); });
         std::cout << each.where->name() << "  " << each.change << "  |  " << source.substr(0, 70) << "\n    ";
-        if (const auto bug = old_bug_named(each.where->file, source, each.change); !bug.empty()) {
+        if (const auto bug = old_bug_named(each); !bug.empty()) {
             std::cout << bug << "\n    ";
         }
         if (!answer.empty()) {

@@ -1,46 +1,147 @@
 // SPDX-License-Identifier: MIT
+#include "base/old_bug.hpp"
+#include "shim/engine/explore.hpp"
+#include "shim/engine/sites.hpp"
 #include "shim/mutants.hpp"
 
-// Mutants that are bugs of history: somebody, here or elsewhere, has shipped them.
+#include <iostream>
+#include <string>
+
+// Bugs of history: somebody, here or elsewhere, has shipped them. Each is put back, and a scenario that is named for it must
+// notice. Those of the wheel, of rounding and of the interface have their tests beside those.
 
 namespace chime::shim {
 
 namespace {
 
-struct old_bug {
+/// A change of one atomic step, or a switch in the code.
+struct known_bug {
+    std::string_view name;
+    std::string_view noticed_by;  ///< suite.name
     std::string_view file;
     std::string_view source;  ///< Part of the line.
     std::string_view change;
-    std::string_view name;
+    base::old_bug in_the_code = base::old_bug::none;
 };
 
-constexpr old_bug old_bugs[] = {
-    {"src/worker/parking.hpp", "published_.store(deadline", "left out",
-     "B01: the next deadline is not published in time"},
-    {"src/worker/parking.hpp", "published_.store(deadline", "seq_cst to release",
-     "B02: a seq_cst load does not order an earlier release store"},
-    {"src/worker/parking.cpp", "bell_.fetch_add", "left out", "B01: rung before it sleeps, it sleeps all the same"},
-    {"src/worker/inbox.hpp", "top_.load(base::memory_order_seq_cst)", "seq_cst to acquire",
-     "B02: the last look before sleeping sees what was"},
-    {"src/worker/worker.cpp", "fetch_and(~linked_flag", "left out",
-     "B12: a record that nobody can link or free any more"},
-    {"src/worker/crew_postpone.cpp", "value | locked_flag", "left out",
-     "a deadline is written into a record that is used again"},
-    {"src/worker/worker_postpone.cpp", "is_stamping_.store(true", "left out", "a postponement is written over"},
-    {"src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ending", "left out",
-     "B31: it runs after it was cancelled"},
-    {"src/worker/inbox.hpp", "top_.exchange(closed", "left out", "B22: what is sent to who has left is forgotten"},
-    {"src/worker/worker_retire.cpp", "value | linked_flag", "left out", "B22: a timer is linked twice while it moves"},
-    {"src/runtime/io_context.cpp", "is_stopped.store(true", "left out", "B25: stop is not seen"},
-    {"src/worker/crew.cpp", "is_stopped_.store(true", "left out", "B28: accepted, and then nobody is left to end it"},
-    {"src/worker/worker_ready.cpp", "is_called_.load", "seq_cst to acquire", "B18: a call is not heard"},
+constexpr known_bug known_bugs[] = {
+    {"B01: the next deadline is not published in time",
+     "loop.fires_on_time_what_others_arm_earlier_and_later_than_what_it_sleeps_for", "src/worker/parking.hpp",
+     "published_.store(deadline", "left out"},
+    {"B01: rung before it sleeps, it sleeps all the same", "parking.nobody_sleeps_through_what_was_sent_before",
+     "src/worker/parking.cpp", "bell_.fetch_add", "left out"},
+    {"B02: a seq_cst load does not order an earlier release store",
+     "parking.nobody_sleeps_through_what_was_sent_before", "src/worker/parking.hpp", "published_.store(deadline",
+     "seq_cst to release"},
+    {"B02: the last look before sleeping sees what was", "parking.nobody_sleeps_through_what_was_sent_before",
+     "src/worker/inbox.hpp", "top_.load(base::memory_order_seq_cst)", "seq_cst to acquire"},
+    {"B02: who is stopping everything does not see who is coming", "crew.that_ends_refuses_a_task_or_destroys_it",
+     "src/worker/crew.cpp", "visitors_.load", "seq_cst to acquire"},
+    {"B04, B05: what was pushed hangs on nothing", "inbox.gives_its_owner_everything_once_while_many_push",
+     "src/worker/inbox.hpp", "link.store(index_in(top)", "left out"},
+    {"B06: a search that is over seems to go on, and nobody is called",
+     "crew.calls_somebody_for_what_comes_while_the_last_who_looked_is_busy", "src/worker/worker_ready.cpp",
+     "searching_.fetch_sub", "left out"},
+    {"B07: cancelled in its own callback, it leaves nobody to wake up for the next one",
+     "timer.that_cancels_itself_leaves_the_next_one_to_fire", "", "", "", base::old_bug::counts_out_twice},
+    {"B08: the loop wakes up, again and again, for what was cancelled", "timer.that_was_cancelled_wakes_nobody", "", "",
+     "", base::old_bug::remembers_the_first},
+    {"B10: postponed while it is fired, it keeps the loop from everything else",
+     "timer.is_postponed_or_fires_when_both_come_at_once", "src/worker/worker.cpp", "value & ~moved_flag", "left out"},
+    {"B11: the answer says that this was its last run", "timer.that_is_periodic_is_cancelled_in_any_of_its_ticks",
+     "src/worker/crew_cancel.cpp", "value | last_run_flag", "left out"},
+    {"B12: a record that nobody can link or free any more",
+     "timer.ends_once_whoever_cancels_and_postpones_it_and_whenever", "src/worker/worker.cpp", "fetch_and(~linked_flag",
+     "left out"},
+    {"B13: a handle of another context is taken for one of this", "timer.of_another_loop_is_not_touched",
+     "src/worker/crew.cpp", "last.fetch_add(1", "left out"},
+    {"B16: cancelled at the very moment when it is due, it runs all the same",
+     "timer.is_cancelled_or_fires_when_both_come_at_once", "src/worker/worker.cpp",
+     "compare_exchange_weak(value, claimed", "left out"},
+    {"B18: a call is not heard", "crew.hears_the_call_that_was_made_before_it_woke_up_by_itself",
+     "src/worker/worker_ready.cpp", "is_called_.load", "seq_cst to acquire"},
+    {"B22: what is sent to who has left is forgotten", "inbox.takes_or_refuses_while_it_is_closed_but_never_both",
+     "src/worker/inbox.hpp", "top_.exchange(closed", "left out"},
+    {"B22: a timer is linked twice while it moves", "retirement.takes_timers_along_that_others_postpone_meanwhile",
+     "src/worker/worker_retire.cpp", "value | linked_flag", "left out"},
+    {"B24, B34: what is due at once keeps everything else waiting", "task.that_sleeps_for_no_time_lets_others_run", "",
+     "", "", base::old_bug::runs_timers_alone},
+    {"B25: stop is not seen", "loop.is_stopped_in_any_window_and_runs_again", "src/runtime/io_context.cpp",
+     "is_stopped.store(true", "left out"},
+    {"B28: accepted, and then nobody is left to end it", "crew.that_ends_refuses_a_task_or_destroys_it",
+     "src/worker/crew.cpp", "is_stopped_.store(true", "left out"},
+    {"B29: who was cancelled is never resumed", "task.is_cancelled_while_it_begins_to_sleep", "src/worker/inbox.hpp",
+     "top_.compare_exchange_weak", "left out"},
+    {"B30: who wakes a loop touches it when it is gone",
+     "task.that_ends_elsewhere_does_not_leave_its_sender_with_a_loop_that_is_gone", "src/worker/crew.hpp",
+     "visitors_.fetch_add", "left out"},
+    {"B31: it runs after it was cancelled", "timer.is_cancelled_or_fires_when_both_come_at_once",
+     "src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ending", "left out"},
+    {"B36: a sleep that ends in time swallows the end of the task",
+     "task.that_is_cancelled_when_it_wakes_sleeps_no_more", "", "", "", base::old_bug::forgets_the_doom},
+    {"a deadline is written into a record that is used again",
+     "timer.that_has_fired_lends_its_record_to_one_that_is_not_postponed_in_its_place", "src/worker/crew_postpone.cpp",
+     "value | locked_flag", "left out"},
+    {"a postponement is written over", "timer.that_has_no_deadline_yet_is_postponed_by_another_thread",
+     "src/worker/worker_postpone.cpp", "is_stamping_.store(true", "left out"},
+    {"who has waited for the end of a closure does not know of it",
+     "timer.that_is_cancelled_on_the_loop_is_waited_for_by_others", "src/worker/crew_cancel.cpp",
+     "its.state.store(vacant", "release to relaxed"},
 };
+
+const scenario* scenario_named(std::string_view name) {
+    for (const scenario& each : all_scenarios()) {
+        if (std::string(each.suite) + "." + each.name == name) return &each;
+    }
+    return nullptr;
+}
+
+bool is_at(const known_bug& bug, const mutant& tried) {
+    return tried.where->file == bug.file && tried.change == bug.change &&
+           source_line(tried.where->name()).find(bug.source) != std::string::npos;
+}
+
+/// In a child process. All places that the description fits are changed.
+std::string who_notices(const known_bug& bug, const scenario& named) {
+    constexpr std::uint64_t seeds_to_find_places = 100;
+    warm_up(named.body);
+    const finding without = try_seeds(named.body, 1, seeds_to_find_places);
+    if (without.has_failed) return "";
+    bool is_there = bug.in_the_code != base::old_bug::none;
+    base::put_back = bug.in_the_code;
+    for (const mutant& each : mutants_of_places(bug.file)) {
+        if (bug.file.empty() || !is_at(bug, each)) continue;
+        is_there = true;
+        each.put_in_force();
+    }
+    if (!is_there) return "";
+    finding found = try_seeds(named.body, 1, 8000);
+    if (!found.has_failed && named.is_small) found = try_all(named.body, 2, 2, 20'000);
+    return found.has_failed ? found.message : "";
+}
 
 }  // namespace
 
-std::string_view old_bug_named(std::string_view file, std::string_view source, std::string_view change) {
-    for (const old_bug& each : old_bugs) {
-        if (file == each.file && source.find(each.source) != source.npos && change == each.change) return each.name;
+int run_old_bugs(std::string_view filter) {
+    unsigned unnoticed = 0;
+    unsigned count = 0;
+    for (const known_bug& each : known_bugs) {
+        if (each.name.find(filter) == each.name.npos) continue;
+        const scenario* const named = scenario_named(each.noticed_by);
+        const std::string answer = named == nullptr ? "" : answer_of_child([&] { return who_notices(each, *named); });
+        ++count;
+        unnoticed += answer.empty();
+        std::cout << each.name << "\n    " << (answer.empty() ? "NOT NOTICED by " : "noticed by ") << each.noticed_by;
+        if (!answer.empty()) std::cout << ": " << answer.substr(0, 70);
+        std::cout << std::endl;
+    }
+    std::cout << count << " old bugs: " << count - unnoticed << " noticed, " << unnoticed << " not noticed\n";
+    return unnoticed == 0 ? 0 : 1;
+}
+
+std::string_view old_bug_named(const mutant& tried) {
+    for (const known_bug& each : known_bugs) {
+        if (!each.file.empty() && is_at(each, tried)) return each.name;
     }
     return {};
 }

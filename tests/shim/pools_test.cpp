@@ -90,6 +90,29 @@ CHIME_SCENARIO(unit_pool, magazines_exchange_units_and_lose_none, .share = 4) {
     require_equal(left, pool.size(), "units that are free in the end");
 }
 
+CHIME_SCENARIO(unit_pool, what_a_magazine_gives_away_is_linked_anew_whatever_it_was_linked_to, .is_small = true) {
+    plain_pool pool(8, base::huge_pages::no);
+    unit_magazine<plain_pool> mine(pool);
+    require(mine.refill(3), "there are some");
+    const unit_index first = mine.pop();
+    const unit_index second = mine.pop();
+    require(mine.push(first) && mine.push(second), "there is room");  // Not in the order in which they were made.
+    thread other([&] {
+        const unit_index taken = pool.pop_shared();
+        if (taken == no_unit) return;
+        own(pool, taken, 1);
+        pool.push_shared(taken, taken);
+    });
+    mine.donate(3);
+    other.join();
+    unsigned left = 0;
+    for (unit_index each = pool.pop_all_shared(); each != no_unit; ++left) {
+        require(left < 3, "no unit is there twice");
+        each = pool.at(each).link.load(base::memory_order_relaxed);
+    }
+    require_equal(left, 3, "units that are free in the end");
+}
+
 CHIME_SCENARIO(unit_pool, whoever_learns_of_a_unit_finds_it_made, .is_small = true) {
     plain_pool pool(8, base::huge_pages::no);
     thread grower([&] {

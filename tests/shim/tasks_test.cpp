@@ -15,6 +15,7 @@
 #include <chrono>
 #include <coroutine>
 #include <optional>
+#include <utility>
 
 // Tasks of one loop, and other threads that wake and cancel them in all their phases.
 
@@ -76,6 +77,76 @@ CHIME_SCENARIO(task, is_cancelled_while_it_begins_to_sleep, .share = 2) {
     driver.join();
     require(shim::now() == began, "it does not wait for its time");
     require_equal(static_cast<std::uint64_t>(notes.cancelled.count()), 1, "cancelled");
+    loop.require_rest();
+}
+
+task<> sleep_twice(sleeps& notes, time_point due) {
+    const wake_reason first = co_await sleep_until(due);
+    notes.note(first);
+    const wake_reason second = co_await sleep_until(due + 1h);
+    notes.note(second);
+}
+
+/// Whether its first sleep has ended in time or not, what was asked of the task holds for the second one.
+CHIME_SCENARIO(task, that_is_cancelled_when_it_wakes_sleeps_no_more, .share = 2) {
+    small_loop loop;
+    sleeps notes;
+    const time_point due = shim::now() + 1ms;
+    auto joined = spawn(*loop, sleep_twice(notes, due));
+    thread driver([&] { loop->run(); }, "loop");
+    shim::sleep_until(due);
+    const bool was_asked = joined.cancel();
+    driver.join();
+    require(was_asked && shim::now() == due, "it does not wait for its time");
+    require(notes.cancelled.count() >= 1, "it is told");
+    notes.require_sum(2);
+    loop.require_rest();
+}
+
+/// A result that is looked at when it ends. Plain: whoever destroys it must know of whoever made it.
+class watched_result {
+ public:
+    explicit watched_result(tally& ends) noexcept : ends_(&ends) {}
+    watched_result(watched_result&& other) noexcept : ends_(std::exchange(other.ends_, nullptr)) {}
+    watched_result& operator=(watched_result&&) = delete;
+    ~watched_result() {
+        if (ends_ != nullptr) ends_->add();
+    }
+
+ private:
+    tally* ends_;
+};
+
+task<watched_result> give_result(tally& ends) {
+    co_return watched_result(ends);
+}
+
+CHIME_SCENARIO(task, whose_handle_is_dropped_while_it_ends_leaves_its_result_to_the_last, .share = 2) {
+    tally ends;
+    small_loop loop;
+    auto joined = spawn(*loop, give_result(ends));
+    thread driver([&] { loop->run(); }, "loop");
+    joined.detach();
+    driver.join();
+    require_equal(static_cast<std::uint64_t>(ends.count()), 1, "results that were destroyed");
+    loop.require_rest();
+}
+
+/// As many times as it takes until somebody else has had a turn.
+task<> sleep_until_open(const base::atomic<bool>& is_open) {
+    while (!is_open.load(base::memory_order_acquire)) {
+        auto no_time = sleep_for(0ms);
+        co_await no_time;
+    }
+}
+
+CHIME_SCENARIO(task, that_sleeps_for_no_time_lets_others_run, .share = 4) {
+    small_loop loop;
+    base::atomic<bool> is_open{false};
+    spawn_detached(*loop, sleep_until_open(is_open));
+    thread driver([&] { loop->run(); }, "loop");
+    loop->post([&is_open] { is_open.store(true, base::memory_order_release); });
+    driver.join();
     loop.require_rest();
 }
 

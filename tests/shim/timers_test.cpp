@@ -64,6 +64,27 @@ CHIME_SCENARIO(timer, is_postponed_or_fires_when_both_come_at_once, .share = 2) 
     loop.require_rest();
 }
 
+/// The loop sleeps for something that comes between the two. Whoever links the record first counts on nobody; the other one
+/// counts on him, and the loop that it has woken may have seen nothing yet.
+CHIME_SCENARIO(timer, that_two_postpone_to_before_and_after_what_the_loop_sleeps_for_fires_at_the_last_word,
+               .share = 2) {
+    small_loop loop;
+    account between;
+    account its;
+    const time_point began = shim::now();
+    loop->timers().at(began + 3ms, exact_callback(between, began + 3ms));
+    const timer_handle which = loop->timers().at(began + 10ms, test::callback_at(its, {began + 2ms, began + 8ms}));
+    loop->poll();
+    thread driver([&] { loop->run(); }, "loop");
+    thread other([&] { require(loop->timers().postpone_until(which, began + 8ms), "it is pending"); });
+    require(loop->timers().postpone_until(which, began + 2ms), "it is pending");
+    other.join();
+    driver.join();
+    require(its.last_run() == began + 2ms || its.last_run() == began + 8ms, "one of the two has the last word");
+    its.require_ended(1, 1);
+    loop.require_rest();
+}
+
 CHIME_SCENARIO(timer, ends_once_whoever_cancels_and_postpones_it_and_whenever, .share = 4) {
     small_loop loop;
     account its;
@@ -167,19 +188,31 @@ CHIME_SCENARIO(timer, whose_closure_another_thread_destroys_is_waited_for, .shar
     loop.require_rest();
 }
 
-CHIME_SCENARIO(timer, that_is_cancelled_on_the_loop_is_waited_for_by_others, .share = 2) {
+/// `arm` arms a far timer with the closure that it is given.
+template <class Arm>
+void cancel_on_the_loop_and_wait_elsewhere(Arm&& arm) {
     small_loop loop;
-    account its;
     const time_point due = shim::now() + 1ms;
-    const timer_handle which = loop->timers().at(due + 1h, exact_callback(its, due + 1h));
+    int shared = 0;  // Plain: whoever has waited may use it.
+    const timer_handle which = arm(loop->timers(), slow_end(shared));
     loop->timers().at(due, [&] { loop->timers().cancel(which); });
     thread driver([&] { loop->run(); }, "loop");
     shim::sleep_until(due);
     loop->timers().cancel_and_wait(which);
-    require_equal(static_cast<std::uint64_t>(its.destroyed()), 1, "nothing of it is left");
+    require(shared == 2, "nothing of it is left");
+    shared = 7;
     driver.join();
-    its.require_ended(0, 1);
     loop.require_rest();
+}
+
+CHIME_SCENARIO(timer, that_is_cancelled_on_the_loop_is_waited_for_by_others, .share = 2) {
+    cancel_on_the_loop_and_wait_elsewhere(
+        [](timers& all, slow_end closure) { return all.at(shim::now() + 1h, std::move(closure)); });
+}
+
+CHIME_SCENARIO(timer, that_is_periodic_and_cancelled_on_the_loop_is_waited_for_by_others, .share = 2) {
+    cancel_on_the_loop_and_wait_elsewhere(
+        [](timers& all, slow_end closure) { return all.every(1h, missed_ticks::skip, std::move(closure)); });
 }
 
 CHIME_SCENARIO(timer, whose_record_is_used_again_is_not_touched_through_an_old_name, .share = 2) {
@@ -221,6 +254,52 @@ CHIME_SCENARIO(timer, that_is_periodic_is_cancelled_in_any_of_its_ticks, .share 
     driver.join();
     require(its.ran() == ran, "it does not run any more");
     loop.require_rest();
+}
+
+CHIME_SCENARIO(timer, that_cancels_itself_leaves_the_next_one_to_fire, .share = 2) {
+    small_loop loop;
+    account next;
+    const time_point began = shim::now();
+    timer_handle own;
+    own = loop->timers().every(1ms, missed_ticks::skip, [&] { loop->timers().cancel(own); });
+    loop->timers().at(began + 5ms, exact_callback(next, began + 5ms));
+    thread driver([&] { loop->run(); }, "loop");
+    loop->timers().at(began + 7ms, exact_callback(next, began + 7ms));
+    driver.join();
+    next.require_ended(2, 2);
+    loop.require_rest();
+}
+
+CHIME_SCENARIO(timer, that_was_cancelled_wakes_nobody, .share = 2) {
+    small_loop loop;
+    account its;
+    const time_point began = shim::now();
+    const timer_handle which = loop->timers().at(began + 1h, exact_callback(its, began + 1h));
+    std::optional<io_context::work_guard> guard(*loop);
+    thread driver([&] { loop->run(); }, "loop");
+    require(loop->timers().cancel(which) == cancel_result::cancelled, "it is pending");
+    shim::sleep_until(began + 2h);
+    guard.reset();
+    driver.join();
+    its.require_ended(0, 1);
+    loop.require_rest();
+}
+
+CHIME_SCENARIO(timer, of_another_loop_is_not_touched, .share = 4) {
+    small_loop one;
+    small_loop other;
+    account its;
+    const time_point due = shim::now() + 1ms;
+    const timer_handle which = one->timers().at(due, exact_callback(its, due));
+    other->timers().at(due, exact_callback(its, due));
+    thread driver([&] { other->run(); }, "other");
+    require(other->timers().cancel(which) == cancel_result::gone, "it is not its own");
+    require(!other->timers().postpone_until(which, due + 1h), "it is not its own");
+    one->run();
+    driver.join();
+    its.require_ended(2, 2);
+    one.require_rest();
+    other.require_rest();
 }
 
 CHIME_SCENARIO(timer, is_over_when_who_cancels_and_waits_goes_on, .share = 2) {

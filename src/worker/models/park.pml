@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* mutants: M_PUBLISH_BUFFERED M_NO_RECHECK M_LOOK_BEFORE_PUSH M_ANY_DEADLINE_WILL_DO M_STOP_UNSEEN M_STOP_LOOKS_FIRST */
 /* mutants: M_WORK_UNSEEN M_LAST_WORK_SILENT M_PARKED_WORK_LATE M_TICKET_LATE M_NO_BELL M_GARBAGE_SILENT */
-/* mutants: M_LINKED_IS_SILENT M_RINGS_FOR_OWN_TARGET */
+/* mutants: M_LINKED_IS_SILENT M_RINGS_FOR_OWN_TARGET M_ORDERS_UNSEEN M_ORDER_COMES_LATE M_STOPPED_IS_SILENT */
+/* mutants: M_LATE_ARM_IS_KEPT */
 
-/* How a loop goes to sleep and how it is woken: inbox.hpp, parking.hpp, park() in worker.cpp, run() in io_context.cpp.
+/* How a loop goes to sleep and how it is woken: inbox.hpp, parking.hpp, begin_park(), end_park(), park(), ring_for() and
+ * has_orders() in worker.cpp, drop_work(), send() and stop_timers() in crew.cpp, run() and stop() in io_context.cpp.
  *
- * Time stands still until everybody is blocked. At that moment nothing may be due, no woken task may wait, and a loop
- * that was stopped or has no work left must have returned: whatever else is the case then is a lost wake-up.
+ * Time stands still until everybody is blocked. At that moment nothing may be due, no woken task may wait, a loop that
+ * was stopped or has no work left must have returned, and when the timers were stopped nothing may be armed or in the
+ * inbox: whatever else is the case then is a lost wake-up.
  *
  * The loop's stores that are not seq_cst go through a buffer, as they do in hardware. Those of the others are all
- * compare-and-swaps or seq_cst.
+ * compare-and-swaps or seq_cst. Publishing and withdrawing are seq_cst; only one of the two has to be, as far as this
+ * model goes: a loop that is awake and still seems to sleep is rung once more than it has to. What withdrawing late
+ * would do among several workers is in steal.pml.
  *
  * M_PUBLISH_BUFFERED      the deadline is published by a plain store: the second look may overtake it
  * M_NO_RECHECK            no second look into the inbox
@@ -25,6 +30,11 @@
  * M_GARBAGE_SILENT        what piles up in the inbox never wakes the loop
  * M_LINKED_IS_SILENT      a record that is linked already: neither pushed nor rung for
  * M_RINGS_FOR_OWN_TARGET  a pusher rings for what it wanted itself, though others relied on its push meanwhile
+ * M_ORDERS_UNSEEN         that the timers were stopped is not looked at again after publishing
+ * M_ORDER_COMES_LATE      whoever stops the timers wakes the loop first and says so then
+ * M_STOPPED_IS_SILENT     when the timers were stopped, what nobody waits for is pushed as silently as ever
+ * M_LATE_ARM_IS_KEPT      neither who arms nor the loop that accepts it looks whether the timers were stopped; one of
+ *                         the two would do
  */
 
 #define RECORDS 3
@@ -57,7 +67,9 @@ bool is_asleep = false;
 short foreign_work = 0;
 short local_work = 0;
 short parked_work = 0;
-bool is_stopped = false;
+bool is_stopped = false;      /* The loop, by io_context::stop(). */
+bool are_stopped = false;     /* The timers: is_stopped_ of the crew. */
+bool is_swept = false;
 bool has_returned = false;
 byte spurious_left = 0;
 
@@ -115,6 +127,20 @@ inline wake_before(when) {
     fi
 }
 
+/* ring_for(): after a push, or when somebody else has pushed it already. When everything stops, somebody waits until all
+ * is drained. */
+inline ring_for(when, is_much) {
+    if
+#ifdef M_STOPPED_IS_SILENT
+    :: is_much -> wake_before(0)
+#else
+    :: is_much || are_stopped -> wake_before(0)
+#endif
+    :: else -> wake_before(when)
+    fi
+}
+
+/* inbox::push(). */
 inline push(k) {
 #ifdef M_LOOK_BEFORE_PUSH
     seen = published;
@@ -130,6 +156,7 @@ inline push(k) {
 #endif
 }
 
+/* crew::drop_work(). */
 inline drop_work() {
     atomic { foreign_work--; left = foreign_work };
     seen = published;
@@ -145,26 +172,9 @@ inline drop_work() {
 #endif
 }
 
-/* Arms a record from elsewhere. */
-proctype armer(byte k; byte begin; byte when) {
-    byte seen;
-    bool won, many;
-    (now >= begin);
-    foreign_work++;
-    d_step { deadline[k] = when; state[k] = ARMED; linked[k] = true };
-    push(k);
-    if
-    :: many -> wake_before(0)
-    :: else -> wake_before(when)
-    fi
-}
-
-/* Cancels a record, once it is armed; linked: the drain gives it back, otherwise it is pushed for that. */
-proctype canceller(byte k) {
-    byte seen;
-    short left;
-    bool won, many, is_mine, pushes;
-    (state[k] != ABSENT);
+/* Cancels a record; linked: the drain gives it back, otherwise it is pushed for that: cancel_whatever(),
+ * end_cancelled(). */
+inline cancel(k) {
     atomic {
         if
         :: state[k] == ARMED -> state[k] = ENDED; is_mine = true; pushes = !linked[k]; linked[k] = true
@@ -174,16 +184,40 @@ proctype canceller(byte k) {
     if
     :: pushes ->
        push(k);
-       if
-       :: many -> wake_before(0)
-       :: else -> skip             /* It is no reason to wake anybody. */
-       fi
+       ring_for(NEVER, many)       /* It is no reason to wake anybody. */
     :: else -> skip
     fi;
     if
     :: is_mine -> drop_work()
     :: else -> skip
     fi
+}
+
+/* Arms a record from elsewhere: arm_elsewhere(), end_if_stopped(). */
+proctype armer(byte k; byte begin; byte when) {
+    byte seen;
+    short left;
+    bool won, many, is_mine, pushes;
+    (now >= begin);
+    foreign_work++;
+    d_step { deadline[k] = when; state[k] = ARMED; linked[k] = true };
+    push(k);
+    ring_for(when, many);
+#ifndef M_LATE_ARM_IS_KEPT
+    if
+    :: are_stopped -> cancel(k)
+    :: else -> skip
+    fi
+#endif
+}
+
+/* Once it is armed. */
+proctype canceller(byte k) {
+    byte seen;
+    short left;
+    bool won, many, is_mine, pushes;
+    (state[k] != ABSENT);
+    cancel(k)
 }
 
 /* Gives up a work guard, or ends a job. */
@@ -194,7 +228,7 @@ proctype releaser() {
     drop_work()
 }
 
-/* Gives a record an earlier deadline from elsewhere. */
+/* Gives a record an earlier deadline from elsewhere: postpone_from_elsewhere(). */
 proctype mover(byte k; byte target) {
     byte seen;
     bool won, many, is_earlier, pushes;
@@ -212,25 +246,25 @@ proctype mover(byte k; byte target) {
     :: pushes ->
        push(k);
 #ifdef M_RINGS_FOR_OWN_TARGET
-       wake_before(target)
+       ring_for(target, many)
 #else
        /* Since the record was linked, others have left it to this push to be noticed. */
        if
        :: state[k] != ARMED || deadline[k] != target -> wake_before(0)
-       :: else -> wake_before(target)
+       :: else -> ring_for(target, many)
        fi
 #endif
     :: else ->
 #ifndef M_LINKED_IS_SILENT
        if
-       :: is_earlier -> wake_before(target)
+       :: is_earlier -> ring_for(target, false)     /* ring_owner(). */
        :: else -> skip
        fi
 #endif
     fi
 }
 
-/* Wakes a sleeping task from elsewhere. */
+/* Wakes a sleeping task from elsewhere: crew::wake(). */
 proctype waker(byte k) {
     byte seen;
     bool won, many, is_mine, pushes;
@@ -254,6 +288,20 @@ proctype waker(byte k) {
     fi
 }
 
+/* crew::stop_timers(). */
+proctype timer_stopper() {
+    byte seen;
+    bool won;
+#ifdef M_ORDER_COMES_LATE
+    wake_before(0);
+    are_stopped = true
+#else
+    are_stopped = true;
+    wake_before(0)
+#endif
+}
+
+/* io_context::stop(). */
 proctype stopper() {
     byte seen;
     bool won;
@@ -272,7 +320,8 @@ proctype stopper() {
 
 /* --- The loop. */
 
-/* Everything that was pushed; it stays linked until the loop looks at the word. */
+/* Everything that was pushed; it stays linked until the loop looks at the word. What comes when everything has stopped
+ * ends at once: obey(), accept(). */
 inline obey() {
     atomic { taken = inbox; inbox = 0; undrained = 0 };
     if
@@ -285,7 +334,12 @@ inline obey() {
               :: taken & bit(k) ->
                  linked[k] = false;
                  if
+#ifndef M_LATE_ARM_IS_KEPT
+                 :: state[k] == ARMED && are_stopped -> state[k] = ENDED; local_work--
+                 :: state[k] == ARMED && !are_stopped ->
+#else
                  :: state[k] == ARMED ->
+#endif
                     if
                     :: !(in_wheel & bit(k)) || deadline[k] < ticket_at[k] -> ticket_at[k] = deadline[k]
                     :: else -> skip
@@ -301,6 +355,28 @@ inline obey() {
            od;
            k = 0;
            taken = 0
+       }
+    :: else -> skip
+    fi
+}
+
+/* The timers were stopped: all that are armed end, here or in the inbox. sweep(). */
+inline sweep() {
+    if
+    :: are_stopped && !is_swept ->
+       d_step {
+           k = 0;
+           do
+           :: k < RECORDS ->
+              if
+              :: state[k] == ARMED -> state[k] = ENDED; local_work--; in_wheel = in_wheel & ~bit(k)
+              :: else -> skip
+              fi;
+              k++
+           :: else -> break
+           od;
+           k = 0;
+           is_swept = true
        }
     :: else -> skip
     fi
@@ -336,8 +412,10 @@ inline fire() {
     }
 }
 
-inline withdraw() { buffer ! to_published, AWAKE }
+/* parking::withdraw(). */
+inline withdraw() { atomic { buffer_is_empty -> published = AWAKE } }
 
+/* begin_park(), after publishing. */
 inline look_again() {
     is_needed = false;
 #ifndef M_NO_RECHECK
@@ -347,7 +425,10 @@ inline look_again() {
     is_needed = is_needed || local_work + foreign_work == 0;
 #endif
 #ifndef M_STOP_UNSEEN
-    is_needed = is_needed || is_stopped
+    is_needed = is_needed || is_stopped;
+#endif
+#ifndef M_ORDERS_UNSEEN
+    is_needed = is_needed || (are_stopped && !is_swept)     /* has_orders(). */
 #endif
 }
 
@@ -358,6 +439,7 @@ proctype loop() {
     :: is_stopped -> break
     :: else ->
        obey();
+       sweep();
        fire();
        if
        :: local_work + foreign_work == 0 -> break
@@ -413,13 +495,15 @@ end:
            :: k < RECORDS ->
               assert(has_returned || !(state[k] == ARMED && deadline[k] <= now));
               assert(has_returned || state[k] != SCHEDULED);
+              assert(has_returned || !are_stopped || state[k] != ARMED);
               k++
            :: else -> break
            od;
            k = 0;
            assert(has_returned || local_work + foreign_work != 0);
            assert(has_returned || !is_stopped);
-           assert(has_returned || undrained < most_undrained)
+           assert(has_returned || undrained < most_undrained);
+           assert(has_returned || !are_stopped || (is_swept && inbox == 0))
        };
        if
        :: now < LAST_TICK -> now++
@@ -480,6 +564,12 @@ init {
            run armer(0, 1, NEVER);
            run armer(1, 1, NEVER);
            run canceller(0)
+        :: /* The timers are stopped, while somebody arms and somebody cancels; a guard keeps the loop. */
+           arm_here(2, 4);
+           foreign_work = 1;
+           run timer_stopper();
+           run armer(0, 1, 3);
+           run canceller(2)
         fi;
         run loop()
     }

@@ -24,9 +24,10 @@
  * no task is lost or runs twice; nobody is counted as searching, and as parked those who sleep. A worker that turns
  * again because it saw work finds some, or somebody else did.
  *
- * All that is looked at here is seq_cst, so every step is seen by all at once. Only withdraw() is relaxed: that it is
- * seen before the worker looks for a call (M_WITHDRAWS_LATE) is owed to the counting down of `parked` in between. How
- * the bell is rung: see park.pml.
+ * All that matters here is seq_cst, so every step is seen by all at once; withdraw() too, so that it comes before the
+ * look for a call (M_WITHDRAWS_LATE). What is relaxed does not matter when it is seen: counting down those who are
+ * parked, counting up those who search, taking a call back, the size of the injection queue when something is taken.
+ * How the bell is rung: see park.pml.
  *
  * What does not matter, and has no mutant: whether a worker looks for a call after it has published, because whoever has
  * called wakes whom he finds published or takes the call back; whether what was found is in the ring when the search

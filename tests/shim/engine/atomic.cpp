@@ -43,7 +43,8 @@ site& reach(const std::source_location& where, operation kind, std::memory_order
     return its;
 }
 
-void begin(execution& in, const site& where) {
+void begin(execution& in, site& where, const void* address) {
+    in.approach(where, address);
     if (!where.is_quiet) in.step();
     in.view().tick();
 }
@@ -75,7 +76,7 @@ std::uint64_t atomic_load(const void* address, unsigned bytes, std::memory_order
     if (in == nullptr) return memory::raw(address, bytes);
     const execution::pause own;
     site& its = reach(where, operation::load, order);
-    begin(*in, its);
+    begin(*in, its, address);
     order = order_at(its, order);
     const std::uint64_t newest = memory::raw(address, bytes);
     const std::uint64_t value = execution::words().load(in->view(), address, bytes, order, in->values());
@@ -93,7 +94,7 @@ void atomic_store(void* address, unsigned bytes, std::uint64_t value, std::memor
     if (in == nullptr) return write_raw(address, bytes, value);
     const execution::pause own;
     site& its = reach(where, operation::store, order);
-    begin(*in, its);
+    begin(*in, its, address);
     if (its.is_omitted) return;
     order = order_at(its, order);
     execution::words().store(in->view(), address, bytes, value, order);
@@ -112,7 +113,7 @@ std::uint64_t atomic_modify(void* address, unsigned bytes, change how, std::uint
     }
     const execution::pause own;
     site& its = reach(where, operation::exchange, order);
-    begin(*in, its);
+    begin(*in, its, address);
     order = order_at(its, order);
     const std::uint64_t newest = memory::raw(address, bytes);
     const std::uint64_t before =
@@ -142,7 +143,7 @@ bool atomic_compare(void* address, unsigned bytes, std::uint64_t& expected, cons
     site& its = reach(where, operation::compare, wanted.success);
     its.failure = wanted.failure;
     its.has_own_failure = wanted.has_own_failure;
-    begin(*in, its);
+    begin(*in, its, address);
     const std::memory_order success = order_at(its, wanted.success);
     const std::memory_order failure = failure_order_at(its, success, wanted.failure);
     if (wanted.is_weak && memory::raw(address, bytes) == expected && in->fails_spuriously()) {
@@ -169,7 +170,7 @@ void atomic_fence(std::memory_order order, const std::source_location& where) no
     if (in == nullptr) return;
     const execution::pause own;
     site& its = reach(where, operation::fence, order);
-    begin(*in, its);
+    begin(*in, its, nullptr);
     memory::fence(in->view(), order_at(its, order), execution::words().fences);
     if (in->is_traced()) in->note("fence " + std::string(name_of(order)), &its);
 }

@@ -110,7 +110,7 @@ unsigned execution::start(std::function<void()> body, std::string name) {
     }
     added.view.tick();
     added.steps = 0;
-    added.has_looked = added.sees_newest = false;
+    added.has_looked = added.sees_newest = added.is_near = false;
     added.at_end.clear();
     added.image.reset();
     added.context = boost::context::detail::make_fcontext(added.stack.top(), fiber_stack::bytes, enter);
@@ -167,6 +167,19 @@ void execution::join(unsigned thread) {
 }
 
 // --- Who runs.
+
+void execution::approach(site& where, const void* address) {
+    const pause own;
+    // What lies in one line belongs together, most of the time.
+    constexpr unsigned line_shift = 6;
+    const std::uintptr_t line = reinterpret_cast<std::uintptr_t>(address) >> line_shift;
+    const auto known = cared_for_.begin() + static_cast<std::ptrdiff_t>(cared_for_count_);
+    const bool is_known = std::find(cared_for_.begin(), known, line) != known;
+    const bool is_cared_for = decides_.cares_for(where);
+    if (is_cared_for && !is_known && cared_for_count_ < cared_for_.size()) cared_for_[cared_for_count_++] = line;
+    running_->is_near = is_cared_for || is_known || where.is_beside_focus;
+    if (is_known && has_focus()) where.is_beside_focus = true;
+}
 
 void execution::step() {
     // Whoever tries again and again, until somebody else has done something, is interrupted in the end.
@@ -253,7 +266,7 @@ void execution::choose(bool may_continue) {
     }
     if (!may_continue) running_->has_looked = false;
     ++outcome_.decisions;
-    const candidates among{ready_, running_->number, may_continue};
+    const candidates among{ready_, running_->number, may_continue, running_->is_near};
     const unsigned next = decides_.pick_thread(here_, among);
     if (next != usual_thread(among)) outcome_.taken.push_back({here_, deviation::kind::switched, next});
     if (next != running_->number) switch_to(*fibers_[next]);
@@ -315,7 +328,7 @@ unsigned execution::pick_value(void* self, unsigned count) {
     const pause own;
     if (std::exchange(mine.running_->sees_newest, false)) return 0;
     const choice_point where{mine.running_->number, mine.running_->steps++};
-    const unsigned chosen = mine.decides_.pick_value(where, count);
+    const unsigned chosen = mine.decides_.pick_value(where, count, mine.running_->is_near);
     if (chosen != 0) {
         mine.outcome_.taken.push_back({where, deviation::kind::stale, chosen});
         mine.running_->has_looked = false;

@@ -48,6 +48,8 @@ class execution {
 
     // --- For the thread that runs.
 
+    /// What follows is a step at this place, on this address.
+    void approach(site& where, const void* address);
     /// Others may run before what follows.
     void step();
     /// Others run, if there are any.
@@ -124,6 +126,8 @@ class execution {
     std::vector<unsigned> ready_;
     std::vector<unsigned> sleepers_;
     choice_point here_;
+    std::array<std::uintptr_t, 8> cared_for_{};  ///< Lines that the strategy cares for.
+    std::size_t cared_for_count_ = 0;
     static constexpr std::uint32_t most_steps_in_a_row = 500;
     std::uint32_t steps_in_a_row_ = 0;
 };

@@ -40,6 +40,8 @@ struct finding {
     std::uint64_t steps = 0;
 };
 
+/// What is made once in a process is made here: the guards of static variables are not among the steps that are seen.
+void warm_up(const std::function<void()>& body);
 /// Runs these seeds until one fails.
 [[nodiscard]] finding try_seeds(const std::function<void()>& body, std::uint64_t first, std::uint64_t count);
 /// Tries all schedules with so many preemptions and old values, until one fails or `most` were tried.

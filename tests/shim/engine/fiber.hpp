@@ -62,6 +62,8 @@ struct fiber {
     memory_view view;
     std::uint32_t steps = 0;  ///< Its own choice points so far: together with the number, a place in any schedule.
 
+    bool is_near = false;  ///< It is about to touch something that the strategy cares for.
+
     // While it tries again and again.
     bool has_looked = false;   ///< Since time went on.
     bool sees_newest = false;  ///< The next load.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shim/engine/schedule.hpp"
 
+#include "shim/engine/sites.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -36,7 +38,7 @@ unsigned replay::pick_thread(choice_point where, const candidates& among) {
     return is_there ? wanted->what : usual_thread(among);
 }
 
-unsigned replay::pick_value(choice_point where, unsigned count) {
+unsigned replay::pick_value(choice_point where, unsigned count, bool) {
     const deviation* const wanted = find(where, deviation::kind::stale);
     return wanted != nullptr ? std::min(wanted->what, count - 1) : 0;
 }
@@ -84,7 +86,7 @@ class drawn : public strategy {
         alarm_one_in_ = random.one_in(4) ? 64 : 0;
     }
 
-    [[nodiscard]] unsigned pick_value(choice_point, unsigned count) override {
+    [[nodiscard]] unsigned pick_value(choice_point, unsigned count, bool) override {
         if (!random.one_in(stale_one_in_)) return 0;
         return random.below(count);
     }
@@ -124,7 +126,7 @@ class uniform final : public drawn {
 
 /// Every thread has a priority, and the highest that can run does; at a few steps, the one that runs becomes the last.
 /// A bug that needs n such steps is met with a probability of at least 1 / (threads * steps^n).
-class random_priorities final : public drawn {
+class random_priorities : public drawn {
  public:
     random_priorities(std::uint64_t seed, std::uint32_t usual_steps) : drawn(seed) {
         const unsigned changes = random.below(4);
@@ -136,13 +138,16 @@ class random_priorities final : public drawn {
     [[nodiscard]] unsigned pick_thread(choice_point, const candidates& among) override {
         const std::uint32_t now = step_++;
         const bool is_change = std::find(changes_.begin(), changes_.end(), now) != changes_.end();
-        if (is_change || !among.may_continue) priority_of(among.current) = --lowest_;
+        if (is_change || !among.may_continue || gives_way(among)) priority_of(among.current) = --lowest_;
         unsigned best = among.ready.front();
         for (const unsigned each : among.ready) {
             if (priority_of(each) > priority_of(best)) best = each;
         }
         return best;
     }
+
+ protected:
+    [[nodiscard]] virtual bool gives_way(const candidates&) { return false; }
 
  private:
     std::int64_t& priority_of(unsigned thread) {
@@ -158,10 +163,43 @@ class random_priorities final : public drawn {
     std::uint32_t step_ = 0;
 };
 
+/// The same, but most old values and many of the changes of priority are spent on what a few places touch: those in focus
+/// or, if there are none, some that are drawn.
+class closer_look final : public random_priorities {
+ public:
+    closer_look(std::uint64_t seed, std::uint32_t usual_steps) : random_priorities(seed, usual_steps) {
+        constexpr std::array<unsigned, 4> odds = {0, 2, 4, 16};
+        stale_one_in_ = 1 + random.below(4);
+        way_one_in_ = odds[random.below(odds.size())];
+        salt_ = static_cast<std::uint32_t>(random.next());
+    }
+
+    [[nodiscard]] unsigned pick_value(choice_point, unsigned count, bool is_near) override {
+        constexpr unsigned seldom = 64;
+        return random.one_in(is_near ? stale_one_in_ : seldom) ? random.below(count) : 0;
+    }
+    [[nodiscard]] bool cares_for(const site& where) const noexcept override {
+        constexpr std::uint32_t one_place_in = 24;
+        if (has_focus()) return where.is_in_focus;
+        return ((where.hash ^ salt_) * 0x9e3779b1U >> 16U) % one_place_in == 0;
+    }
+
+ protected:
+    [[nodiscard]] bool gives_way(const candidates& among) override {
+        return among.is_near && random.one_in(way_one_in_);
+    }
+
+ private:
+    unsigned stale_one_in_;
+    unsigned way_one_in_;
+    std::uint32_t salt_;
+};
+
 }  // namespace
 
 std::unique_ptr<strategy> strategy_of_seed(std::uint64_t seed, std::uint32_t usual_steps) {
     if (seed % 4 == 0) return std::make_unique<uniform>(seed);
+    if (seed % 4 == 2 || (has_focus() && seed % 4 == 3)) return std::make_unique<closer_look>(seed, usual_steps);
     return std::make_unique<random_priorities>(seed, usual_steps);
 }
 
@@ -215,7 +253,7 @@ unsigned exhaustive::pick_thread(choice_point, const candidates& among) {
     return usual;
 }
 
-unsigned exhaustive::pick_value(choice_point, unsigned count) {
+unsigned exhaustive::pick_value(choice_point, unsigned count, bool) {
     return take(count, branch::cost::stale);
 }
 

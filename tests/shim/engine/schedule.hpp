@@ -36,8 +36,10 @@ struct candidates {
     const std::vector<unsigned>& ready;
     unsigned current = 0;
     bool may_continue = true;
-    bool is_new = false;  ///< Asked for the first time in this execution.
+    bool is_near = false;  ///< The current one is about to touch something that the strategy cares for.
 };
+
+struct site;
 
 /// Decides about an execution, step by step.
 class strategy {
@@ -49,8 +51,10 @@ class strategy {
 
     /// The number of the thread that goes on.
     [[nodiscard]] virtual unsigned pick_thread(choice_point where, const candidates& among) = 0;
-    /// 0: the newest value.
-    [[nodiscard]] virtual unsigned pick_value(choice_point where, unsigned count) = 0;
+    /// 0: the newest value. `is_near` as above.
+    [[nodiscard]] virtual unsigned pick_value(choice_point where, unsigned count, bool is_near) = 0;
+    /// Whatever is touched here, the strategy wants to know of it.
+    [[nodiscard]] virtual bool cares_for(const site&) const noexcept { return false; }
     [[nodiscard]] virtual bool fails_spuriously(choice_point) { return false; }
     /// Whom to wake for no reason; `nobody`: no one.
     [[nodiscard]] virtual unsigned pick_false_alarm(choice_point, const std::vector<unsigned>&) { return nobody; }
@@ -66,7 +70,7 @@ class replay final : public strategy {
  public:
     explicit replay(const schedule& followed);
     [[nodiscard]] unsigned pick_thread(choice_point where, const candidates& among) override;
-    [[nodiscard]] unsigned pick_value(choice_point where, unsigned count) override;
+    [[nodiscard]] unsigned pick_value(choice_point where, unsigned count, bool is_near) override;
     [[nodiscard]] bool fails_spuriously(choice_point where) override;
     [[nodiscard]] unsigned pick_false_alarm(choice_point where, const std::vector<unsigned>& sleepers) override;
 
@@ -75,8 +79,9 @@ class replay final : public strategy {
     std::multimap<choice_point, deviation> wanted_;
 };
 
-/// Drawn from a seed. What kind it is, random priorities or uniform, how often it takes old values, and whether there
-/// are false alarms, follows from the seed as well. `usual_steps` is about how long an execution is.
+/// Drawn from a seed. What kind it is, uniform, random priorities, or those with a closer look at what a few places touch,
+/// how often it takes old values, and whether there are false alarms, follows from the seed as well. `usual_steps` is about
+/// how long an execution is.
 [[nodiscard]] std::unique_ptr<strategy> strategy_of_seed(std::uint64_t seed, std::uint32_t usual_steps);
 
 /// All schedules with at most so many preemptions and old values, one after the other.
@@ -89,7 +94,7 @@ class exhaustive final : public strategy {
     [[nodiscard]] bool next();
 
     [[nodiscard]] unsigned pick_thread(choice_point where, const candidates& among) override;
-    [[nodiscard]] unsigned pick_value(choice_point where, unsigned count) override;
+    [[nodiscard]] unsigned pick_value(choice_point where, unsigned count, bool is_near) override;
 
  private:
     struct branch {

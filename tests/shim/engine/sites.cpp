@@ -30,6 +30,15 @@ std::string_view shortened(std::string_view path) noexcept {
     return path;
 }
 
+/// FNV-1a.
+std::uint32_t hash_of(std::string_view text) noexcept {
+    std::uint32_t hash = 2166136261U;
+    for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 16777619U;
+    return hash;
+}
+
+bool is_focus_set = false;
+
 constexpr bool has_acquire(std::memory_order order) noexcept {
     return order != std::memory_order_relaxed && order != std::memory_order_release;
 }
@@ -58,6 +67,7 @@ site& site_of(const std::source_location& where) {
             same->line = where.line();
             same->column = where.column();
             same->function = where.function_name();
+            same->hash = hash_of(place);
             same->is_quiet =
                 file == "src/worker/counters.hpp" || file == "src/worker/crew_stats.cpp" ||
                 (file == "src/base/striped_counter.hpp" && same->function.find("sum") != same->function.npos);
@@ -67,6 +77,14 @@ site& site_of(const std::source_location& where) {
     }
     cached = {address, found};
     return *found;
+}
+
+void set_focus(site& where) noexcept {
+    is_focus_set = where.is_in_focus = true;
+}
+
+bool has_focus() noexcept {
+    return is_focus_set;
 }
 
 const std::vector<site*>& all_sites() noexcept {

@@ -41,11 +41,20 @@ struct site {
     weakening weakened = weakening::none;
     bool is_omitted = false;  ///< The operation is not done: what was there stays there.
 
+    // Where random strategies look closer.
+    std::uint32_t hash = 0;        ///< Of the place, the same in every program.
+    bool is_in_focus = false;      ///< It was asked for.
+    bool is_beside_focus = false;  ///< It was seen to touch what a place in focus touches, or what lies beside.
+
     [[nodiscard]] std::string name() const { return std::string(file) + ":" + std::to_string(line); }
 };
 
 /// The same object for the same place, for the life of the program.
 [[nodiscard]] site& site_of(const std::source_location& where);
+
+/// From now on random strategies look closer at this place, and at all that touch what it touches.
+void set_focus(site& where) noexcept;
+[[nodiscard]] bool has_focus() noexcept;
 
 /// All that were met so far.
 [[nodiscard]] const std::vector<site*>& all_sites() noexcept;

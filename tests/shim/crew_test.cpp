@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+#include "shim/engine/explore.hpp"
+#include "shim/small_crew.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <system_error>
+
+// Who sleeps, who looks for work and who is called for it, with as few steps around it as can be. What cannot go on until
+// somebody else has had his turn keeps its worker: so a call that gets lost is a worker that sleeps for ever.
+
+namespace {
+
+using namespace chime;
+using namespace std::chrono_literals;
+using shim::require;
+using shim::thread;
+using test::gate;
+using test::small_crew;
+
+/// One task cannot end before the other one has run. Both come from outside, so there is somebody to be called for each.
+CHIME_SCENARIO(crew, calls_somebody_for_what_comes_while_the_last_who_looked_is_busy, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    thread other([&] { both.spawn(open(both, between)); }, "other");
+    both.spawn(pass(both, between));
+    other.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// The same, from one thread: whoever runs the first leaves the second to somebody else.
+CHIME_SCENARIO(crew, calls_somebody_for_the_second_of_two_when_the_first_keeps_its_worker, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    both.spawn(pass(both, between));
+    both.spawn(open(both, between));
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+task<> spawn_and_pass(small_crew& on, gate& between) {
+    on.spawn(open(on, between));
+    between.pass();
+    on.note_end();
+    co_return;
+}
+
+/// What is in the ring of a worker that is busy is for others to take.
+CHIME_SCENARIO(crew, calls_somebody_for_what_a_busy_worker_has_put_into_its_ring, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    both.settle(1);
+    both.spawn(spawn_and_pass(both, between));
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.park_and_drive(1); }, "one");
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// One wakes up by itself, for its timer, and is taken for one that sleeps: it hears the call, or somebody else is called.
+CHIME_SCENARIO(crew, leaves_no_call_with_who_wakes_up_by_himself, .share = 4) {
+    small_crew both(2, 3);
+    gate between;
+    const time_point due = shim::now() + 1ms;
+    both.arm(due, [&both] { both.note_end(); });
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    thread other(
+        [&] {
+            shim::sleep_until(due);
+            both.spawn(open(both, between));
+        },
+        "other");
+    shim::sleep_until(due);
+    both.spawn(pass(both, between));
+    other.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// One wakes up by itself when it is called already, and takes what keeps it: if it did not hear the call, nobody would be
+/// called any more.
+CHIME_SCENARIO(crew, hears_the_call_that_was_made_before_it_woke_up_by_itself, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    both.settle(1);
+    both.lay_down(0);
+    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
+    thread one([&] { both.park_and_drive(1); }, "one");
+    both.spawn(pass(both, between));
+    both.spawn(open(both, between));
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// One looks for work, finds none, and is busy with a timer; somebody else has work while it looks.
+CHIME_SCENARIO(crew, calls_somebody_when_who_looked_for_work_is_busy_with_a_timer, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    const time_point due = shim::now() + 1ms;
+    both.arm(due, [&both, &between] {
+        between.pass();
+        both.note_end();
+    });
+    both.lay_down(0);
+    both.lay_down(1);
+    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
+    thread one([&] { both.wake_up_and_drive(1); }, "one");
+    shim::sleep_until(due);
+    both.spawn(open(both, between));
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+task<> wait_and_pass(small_crew& of, detail::completion& awaited, const gate& before) {
+    detail::completion_awaiter waiting(awaited);
+    co_await waiting;
+    before.pass();
+    of.note_end();
+}
+
+/// One wakes up by itself and is taken for one that sleeps; the other goes to sleep when nobody looks at it any more. Two
+/// have work, and the second leaves it to the first to call. They have nothing else to do with each other, so that one
+/// learns of the other what it has to and no more.
+CHIME_SCENARIO(crew, calls_somebody_for_the_second_of_two_who_call_at_once, .share = 2) {
+    small_crew both(2, 2);
+    gate between;
+    detail::completion first;
+    both.settle(1);
+    both.spawn(wait_and_pass(both, first, between));
+    both.lay_down(0);
+    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
+    thread one([&] { both.park_and_drive(1); }, "one");
+    thread other([&] { both.spawn(open(both, between)); }, "other");
+    first.complete();
+    other.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// Three are there, and three tasks that go on only together.
+CHIME_SCENARIO(crew, of_three_runs_three_that_wait_for_each_other, .share = 4) {
+    small_crew three(3, 3);
+    gate first;
+    gate second;
+    const auto middle = [](small_crew& on, gate& before, gate& after) -> task<> {
+        before.pass();
+        after.open();
+        on.note_end();
+        co_return;
+    };
+    thread zero([&] { three.drive(0); }, "zero");
+    thread one([&] { three.drive(1); }, "one");
+    thread two([&] { three.drive(2); }, "two");
+    three.spawn(pass(three, second));
+    three.spawn(middle(three, first, second));
+    three.spawn(open(three, first));
+    zero.join();
+    one.join();
+    two.join();
+    three.require_rest();
+}
+
+// --- Retiring.
+
+/// Who leaves while it is called passes the call on, and all that it has.
+CHIME_SCENARIO(crew, passes_on_the_call_of_one_who_retires, .share = 4) {
+    small_crew three(3, 2);
+    gate between;
+    thread zero([&] { three.drive(0); }, "zero");
+    thread one([&] { three.drive(1); }, "one");
+    thread two([&] { three.drive(2); }, "two");
+    thread leaver([&] { three.tell_to_retire(0); }, "leaver");
+    three.spawn(pass(three, between));
+    three.spawn(open(three, between));
+    leaver.join();
+    zero.join();
+    one.join();
+    two.join();
+    three.require_rest();
+}
+
+/// It is given away, adopted, and says the same as before: whoever has looked at it meanwhile gives it back to who has it.
+CHIME_SCENARIO(crew, gives_a_cancelled_timer_back_to_who_has_adopted_it, .share = 2) {
+    small_crew both(2, 1);
+    const timer_handle far = both.arm(shim::now() + 1h, [] {});
+    both.settle(0);
+    both.tell_to_retire(0);
+    thread zero([&] { both.drive_on(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    require(both->cancel(far) == cancel_result::cancelled, "it is pending");
+    zero.join();
+    both.note_end();
+    one.join();
+    both.require_rest();
+}
+
+/// A timer that was sent to who leaves is fired by who stays, in time.
+CHIME_SCENARIO(crew, fires_in_time_what_was_sent_to_who_retires, .share = 4) {
+    small_crew both(2, 2);
+    const time_point due = shim::now() + 1ms;
+    const auto fire = [&both, due] {
+        require(shim::now() == due, "it fires at its deadline");
+        both.note_end();
+    };
+    thread zero([&] { both.drive(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    both.arm(due, fire);
+    thread leaver([&] { both.tell_to_retire(0); }, "leaver");
+    both.arm(due, fire);
+    leaver.join();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+// --- The end.
+
+/// Whoever spawns while everything ends is refused, or what he has spawned is destroyed.
+void end_while_somebody_spawns(bool is_stopped_before) {
+    small_crew ending(1, 1);
+    thread other([&] {
+        try {
+            ending.spawn(note_end(ending));
+        } catch (const std::system_error&) {}
+    });
+    if (is_stopped_before) ending->stop_timers();
+    ending->destroy_pending();
+    other.join();
+    shim::require_equal(ending->stats().tasks, 0, "tasks that were accepted and are left");
+}
+
+CHIME_SCENARIO(crew, that_was_stopped_and_ends_refuses_a_task_or_destroys_it, .is_small = true) {
+    end_while_somebody_spawns(true);
+}
+
+CHIME_SCENARIO(crew, that_ends_refuses_a_task_or_destroys_it, .is_small = true) {
+    end_while_somebody_spawns(false);
+}
+
+}  // namespace

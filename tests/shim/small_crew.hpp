@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/atomic.hpp"
+#include "base/futex.hpp"
+#include "shim/engine/sync.hpp"
+#include "worker/crew.hpp"
+#include "worker/worker.hpp"
+
+#include <chime/detail/arming.hpp>
+#include <chime/detail/closure.hpp>
+#include <chime/spawn.hpp>
+#include <chime/task.hpp>
+#include <chime/time.hpp>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <utility>
+
+// A crew whose workers are driven by the threads of a scenario. No runtime begins and none is shut down, so there are few
+// steps, and most of them are those that matter.
+
+namespace chime::test {
+
+/// Who comes before it is open waits, and keeps its thread.
+class gate {
+ public:
+    void open() noexcept {
+        is_open_.store(1, base::memory_order_release);
+        base::futex_wake_all(is_open_);
+    }
+    void pass() const noexcept {
+        while (is_open_.load(base::memory_order_acquire) == 0) static_cast<void>(base::futex_wait(is_open_, 0));
+    }
+
+ private:
+    base::futex_word is_open_{0};
+};
+
+class small_crew {
+ public:
+    static constexpr std::uint32_t most_workers = 3;
+
+    /// Ends when so many pieces of user code have said that they are through.
+    small_crew(std::uint32_t workers, std::int64_t pieces) : crew_(small(), most_workers) {
+        left_.add(pieces);
+        for (std::uint32_t seat = 1; seat < workers; ++seat) {
+            shim::require(crew_.add_worker() != nullptr, "there is a seat");
+        }
+    }
+
+    [[nodiscard]] detail::crew& operator*() noexcept { return crew_; }
+    [[nodiscard]] detail::crew* operator->() noexcept { return &crew_; }
+
+    /// Until all is over, or until it is told to leave.
+    void drive(std::uint32_t seat) {
+        shim::require(crew_.at(seat).try_begin_drive(), "nobody else drives it");
+        drive_on(seat);
+    }
+
+    // Before there is more than one thread: brings a worker to where others shall meet it.
+
+    /// It has had a turn, and found nothing to do.
+    void settle(std::uint32_t seat) {
+        detail::worker& its = crew_.at(seat);
+        shim::require(its.try_begin_drive(), "nobody else drives it");
+        shim::require(!its.turn(1).is_busy, "there is nothing to do");
+    }
+    /// And it has gone to sleep.
+    void lay_down(std::uint32_t seat) {
+        settle(seat);
+        shim::require(crew_.at(seat).begin_park(detail::end_of_time, is_leaving_[seat]), "there is nothing to do");
+    }
+
+    // Then on a thread of its own:
+
+    /// It is about to sleep.
+    void park_and_drive(std::uint32_t seat) {
+        crew_.at(seat).park(detail::end_of_time, never, is_leaving_[seat]);
+        drive_on(seat);
+    }
+    /// It sleeps, and wakes up for no reason.
+    void wake_up_and_drive(std::uint32_t seat) {
+        crew_.at(seat).end_park();
+        drive_on(seat);
+    }
+    void drive_on(std::uint32_t seat) {
+        detail::worker& mine = crew_.at(seat);
+        while (!is_leaving_[seat].load(base::memory_order_acquire)) {
+            const detail::turn_answer last = mine.turn(std::numeric_limits<std::size_t>::max());
+            if (!last.is_busy) mine.park(last.wake_at, never, is_leaving_[seat]);
+        }
+        if (retires_[seat].load(base::memory_order_relaxed)) mine.retire();
+        mine.end_drive();
+    }
+
+    /// It leaves, and gives away what it has.
+    void tell_to_retire(std::uint32_t seat) {
+        retires_[seat].store(true, base::memory_order_relaxed);  // Published with the next line.
+        leave(seat);
+    }
+
+    void spawn(task<> spawned) { detail::spawn_task(crew_, std::move(spawned), nullptr, nullptr); }
+
+    template <class Function>
+    timer_handle arm(time_point deadline, Function run) {
+        static_assert(sizeof(Function) <= detail::closure_bytes);
+        const detail::arming begun = crew_.begin_arming();
+        shim::require(begun.closure != nullptr, "there is a record");
+        new (begun.closure) Function(std::move(run));
+        return crew_.arm(begun.index, detail::closure_in_place<Function>::operations, detail::wait_limit::at(deadline));
+    }
+
+    /// One piece of user code is through.
+    void note_end() {
+        left_.add(-1);
+        if (left_.count() != 0) return;
+        for (std::uint32_t seat = 0; seat < crew_.seat_count(); ++seat) leave(seat);
+    }
+
+    /// Nobody drives it any more. Those who stay obey what has come since.
+    void require_rest() {
+        for (std::uint32_t seat = 0; seat < crew_.seat_count(); ++seat) {
+            if (retires_[seat].load(base::memory_order_relaxed)) continue;
+            settle(seat);
+            shim::require(crew_.at(seat).next_deadline() == detail::end_of_time, "L6: nobody waits for anything");
+            crew_.at(seat).end_drive();
+        }
+        const timer_stats sums = crew_.stats();
+        shim::require_equal(static_cast<std::uint64_t>(left_.count()), 0, "pieces that have not run");
+        shim::require_equal(sums.fired + sums.cancelled + sums.pending, sums.armed, "L1: fired, cancelled and pending");
+        shim::require_equal(sums.pending, 0, "pending in the end");
+        shim::require_equal(sums.tasks, 0, "tasks in the end");
+    }
+
+ private:
+    [[nodiscard]] static detail::worker_settings small() {
+        detail::worker_settings settings;
+        settings.max_timers = settings.max_tasks = 64;
+        return settings;
+    }
+    void leave(std::uint32_t seat) {
+        is_leaving_[seat].store(true, base::memory_order_seq_cst);
+        crew_.at(seat).wake_up();
+    }
+
+    detail::crew crew_;
+    shim::tally left_;
+    std::array<base::atomic<bool>, most_workers> is_leaving_{};
+    std::array<base::atomic<bool>, most_workers> retires_{};
+};
+
+/// A task that says when it is through.
+inline task<> note_end(small_crew& of) {
+    of.note_end();
+    co_return;
+}
+/// It waits, and keeps its worker.
+inline task<> pass(small_crew& of, const gate& before) {
+    before.pass();
+    of.note_end();
+    co_return;
+}
+inline task<> open(small_crew& of, gate& opened) {
+    opened.open();
+    of.note_end();
+    co_return;
+}
+
+}  // namespace chime::test
