@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -108,7 +110,14 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
                           },
                       .on_beat =
                           [this] {
-                              if (config.on_metrics) config.on_metrics(stats());
+                              if (!config.on_metrics) return;
+                              std::optional<runtime_stats> seen;
+                              try {
+                                  seen = stats();
+                              } catch (const std::bad_alloc&) {
+                                  return;  // Nobody has asked for this one; there will be others.
+                              }
+                              config.on_metrics(*seen);
                           },
                   });
     }
