@@ -7,6 +7,7 @@
 #include "base/mapping.hpp"
 #include "base/mutex.hpp"
 #include "base/striped_counter.hpp"
+#include "base/thread.hpp"
 #include "worker/inbox.hpp"
 #include "worker/injection.hpp"
 #include "worker/units.hpp"
@@ -84,6 +85,9 @@ class crew {
     void unsubscribe(const completion& who) noexcept;
     /// Throws std::bad_alloc; nothing has changed.
     bool postpone(timer_handle which, wait_limit limit);
+
+    /// Threads that were here before the fork are in the parent.
+    [[nodiscard]] bool is_in_forked_child() const noexcept { return base::fork_number() != fork_; }
 
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : clock_->now(); }
     [[nodiscard]] timer_stats stats() const noexcept;

@@ -198,7 +198,7 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
         return result;
     }
     callback& its = callbacks_.at(which.index);
-    if (is_below(its) || base::fork_number() != fork_) return result;
+    if (is_below(its) || is_in_forked_child()) return result;
     if (result == cancel_result::gone) {
         // Somebody else may have cancelled it this moment, and still be busy with its closure.
         for (;;) {
