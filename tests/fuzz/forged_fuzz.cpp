@@ -4,7 +4,7 @@
 //
 // libFuzzer supplies the bytes in the `fuzz` preset. Ordinary builds link the same function with replay_main.cpp.
 
-#include "support/handle_storm.hpp"
+#include "support/storm_of_handles.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ class byte_reader {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace chime::test;
     byte_reader input(data, size);
-    handle_storm<byte_reader> storm(input);
+    storm_of_handles<byte_reader> storm(input);
     for (int steps = 0; !input.empty() && steps < 2'000 && storm.problem().empty(); ++steps) storm.step();
     storm.finish();
     if (!storm.problem().empty()) {

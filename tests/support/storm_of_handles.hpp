@@ -20,9 +20,9 @@ namespace chime::test {
 /// Uses right, stale, foreign, doubled and forged handles on two contexts, as a source of numbers wants it, and knows what
 /// the answers must be. The first thing that is wrong stays in problem(). One thread, virtual time.
 template <class Numbers>
-class handle_storm {
+class storm_of_handles {
  public:
-    explicit handle_storm(Numbers& numbers) : numbers_(numbers) {
+    explicit storm_of_handles(Numbers& numbers) : numbers_(numbers) {
         for (std::uint32_t which = 0; which < contexts; ++which) names_[which] = name_of(which);
     }
 
