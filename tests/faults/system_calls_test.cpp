@@ -80,11 +80,13 @@ TEST(poll_fd, drives_a_loop_through_a_storm_of_interrupted_reads_and_writes) {
         }
     });
     context.poll();
-    while (ran < count) {
-        ASSERT_TRUE(is_readable(descriptor, 20'000));
+    bool is_heard = true;
+    while (ran < count && is_heard) {
+        is_heard = is_readable(descriptor, 20'000);
         context.poll();
         guard.pat();
     }
+    EXPECT_TRUE(is_heard);
     poster.join();
     faults::transfer_storm = 0;
     EXPECT_GT(faults::interruptions.load(), 0U);
