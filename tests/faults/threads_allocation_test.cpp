@@ -123,6 +123,52 @@ TEST(after_warm_up, workers_go_on_without_any_memory) {
     check_ledger_after_shutdown(home);
 }
 
+task<int> give_large() {
+    std::array<char, 2'000> large{};
+    large[0] = 7;
+    auto pause = sleep_for(100us);
+    co_await pause;
+    co_return large[0];
+}
+
+TEST(workers, without_memory_refuse_what_is_new_and_take_it_later) {
+    watchdog guard("requests to workers", 60s);
+    runtime home({.workers = 2, .on_exception = [](const std::exception_ptr&) { ADD_FAILURE() << "thrown"; }});
+    std::atomic<int> fired{0};
+    int expected = 0;
+    cancel_source source;
+    const auto arm = [&] {
+        std::array<char, 2'000> large{};
+        home.timers().after(100us, [&fired, large] { fired += 1 + large[0]; });
+    };
+    const auto arm_with_token = [&] {
+        std::array<char, 2'000> large{};
+        home.timers().after(
+            100us, [&fired, large] { fired += 1 + large[0]; }, source.token());
+    };
+    const auto look = [&](bool is_through) {
+        guard.pat();
+        if (is_through) ++expected;
+        await_that([&] { return fired == expected && home.stats().timers.pending == 0; });
+    };
+    EXPECT_GT(fail_at_each(faults::allocations, arm, look), 0U);
+    EXPECT_GT(fail_at_each(faults::allocations, arm_with_token, look), 0U);
+    join_handle<int> joined;
+    const auto refused = fail_at_each(
+        faults::allocations, [&] { joined = home.spawn(give_large()); },
+        [&](bool is_through) {
+            guard.pat();
+            if (is_through) {
+                joined.wait();
+                EXPECT_EQ(joined.take(), 7);
+            }
+            EXPECT_EQ(home.block_on(give_large()), 7);
+            await_that([&] { return home.stats().timers.tasks == 0; });  // It is counted a moment later.
+        });
+    EXPECT_GT(refused, 0U);
+    check_ledger_after_shutdown(home);
+}
+
 TEST(a_cpu_pool, without_memory_or_threads_refuses_the_job_and_takes_the_next_one) {
     const watchdog guard("a pool", 60s);
     for (failing_point* const kind : {&faults::allocations, &faults::threads}) {
