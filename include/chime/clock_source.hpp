@@ -25,7 +25,8 @@ class CHIME_API clock_listener {
 
 /// Where a context takes its time from, if not from the monotonic clock of the system: see <chime/testing.hpp>.
 ///
-/// Time must never run back. It outlives every context that was given it.
+/// Time should not run back; if it does, it stands still for a context until the clock shows again what that has seen
+/// before. It outlives every context that was given it.
 class CHIME_API clock_source {
  public:
     /// Any thread.

@@ -221,6 +221,7 @@ class cpu_pool {
     CHIME_API ~cpu_pool();
     CHIME_API void enqueue(detail::pool_job_base& job);
     void close() noexcept;
+    [[nodiscard]] bool has_threads() const noexcept;
 
     std::unique_ptr<state> state_;
 };

@@ -79,7 +79,8 @@ class io_context {
     io_context(const io_context&) = delete;
     io_context& operator=(const io_context&) = delete;
     /// Waits for jobs that run in the pool, destroys suspended tasks (innermost frame first) and pending closures. Nobody
-    /// may be using it: destroyed while it runs, or from inside one of its own callbacks, the program is aborted.
+    /// may be using it: destroyed while it runs, or from inside one of its own callbacks, the program is aborted. In a
+    /// forked child, if a thread of the parent was running it or its pool had threads, everything is left as it is.
     CHIME_API ~io_context();
 
     /// Runs until it is out of work: nothing ready, no pending timer, no live task, no pool job, no work guard. Or until

@@ -15,6 +15,11 @@ unsigned cpu_pool::thread_count() const noexcept {
     return static_cast<unsigned>(state_->threads.size());
 }
 
+/// Without the lock, which in a forked child nobody may ever give back: for whoever knows that nobody submits.
+bool cpu_pool::has_threads() const noexcept {
+    return !state_->threads.empty();
+}
+
 void cpu_pool::state::work() noexcept {
     base::name_this_thread("chime-pool");
     base::unique_lock lock(mutex);

@@ -142,6 +142,11 @@ io_context::io_context(const io_context_config& config)
     : state_(std::make_unique<state>(config)), home_(&state_->crew), timers_(&state_->timers) {}
 
 io_context::~io_context() {
+    if (state_->crew.is_in_forked_child() && (state_->worker.is_driven() || state_->pool.has_threads())) {
+        // The threads that were at it are in the parent, and whatever they were doing stays undone. All of it is left alone.
+        [[maybe_unused]] const state* const left_alone = state_.release();
+        return;
+    }
     CHIME_CHECK(!state_->worker.is_driven(),
                 "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
     state_->pool.close();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -108,35 +110,42 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
                           },
                       .on_beat =
                           [this] {
-                              if (config.on_metrics) config.on_metrics(stats());
+                              if (!config.on_metrics) return;
+                              std::optional<runtime_stats> seen;
+                              try {
+                                  seen = stats();
+                              } catch (const std::bad_alloc&) {
+                                  return;  // Nobody has asked for this one; there will be others.
+                              }
+                              config.on_metrics(*seen);
                           },
                   });
     }
 }
 
 runtime::state::member& runtime::state::start_member(detail::worker& seated) {
-    member& added = members.emplace_back();
-    added.id = next_id;
-    added.worker = &seated;
-    seated.add_stats(added.before);
-    added.processor = static_cast<unsigned>(next_id % base::usable_processors());
-    if (simulated_by != nullptr) {
-        CHIME_CHECK(seated.try_begin_drive(), "a simulated worker is driven by its simulation");
+    const std::size_t count = members.size();
+    try {
+        member& added = members.emplace_back();
+        added.id = next_id;
+        added.worker = &seated;
+        seated.add_stats(added.before);
+        added.processor = static_cast<unsigned>(next_id % base::usable_processors());
+        if (simulated_by != nullptr) {
+            CHIME_CHECK(seated.try_begin_drive(), "a simulated worker is driven by its simulation");
+        } else {
+            added.thread = base::thread([this, &added] { drive(added); });
+        }
         ++next_id;
         return added;
-    }
-    try {
-        added.thread = base::thread([this, &added] { drive(added); });
     } catch (...) {
-        members.pop_back();
+        if (members.size() != count) members.pop_back();
         if (seated.try_begin_drive()) {  // What it was sent meanwhile is somebody else's now.
             seated.retire();
             seated.end_drive();
         }
         throw;
     }
-    ++next_id;
-    return added;
 }
 
 void runtime::state::drive(member& mine) noexcept {

@@ -58,7 +58,10 @@ runtime_config simulated(runtime_config config, clock_source& clock) {
 
 struct simulation::state final : runtime::simulator {
     state(std::uint64_t wanted_seed, const runtime_config& config)
-        : seed(wanted_seed), random(wanted_seed), simulated_runtime(simulated(config, clock), this) {}
+        : seed(wanted_seed),
+          random(wanted_seed),
+          awake(room_for_all()),
+          simulated_runtime(simulated(config, clock), this) {}
 
     using member = runtime::state::member;
 
@@ -69,6 +72,13 @@ struct simulation::state final : runtime::simulator {
     std::uint64_t trace = 0;
     std::vector<member*> awake;
     runtime simulated_runtime;
+
+    /// So that nothing fails when everything comes to its end, which may be for lack of memory.
+    [[nodiscard]] static std::vector<member*> room_for_all() {
+        std::vector<member*> room;
+        room.reserve(detail::crew::most_seats);
+        return room;
+    }
 
     [[nodiscard]] runtime::state& inside() noexcept { return state_of(simulated_runtime); }
 

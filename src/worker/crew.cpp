@@ -86,6 +86,16 @@ void crew::destroy_pending() noexcept {
     }
 }
 
+/// A clock of the user's. If it runs back, time stands for us until it is there again: what has fired would be early, and
+/// what is armed would be compared with a time that has not come. Acquire and release: who sees a time has seen what was
+/// done before it came.
+time_point crew::followed_now() const noexcept {
+    const duration::rep shown = clock_->now().time_since_epoch().count();
+    duration::rep latest = latest_.load(base::memory_order_acquire);
+    while (latest < shown && !latest_.compare_exchange_weak(latest, shown, base::memory_order_acq_rel)) {}
+    return time_point{duration{std::max(latest, shown)}};
+}
+
 // --- Who is there.
 
 worker* crew::add_worker() {

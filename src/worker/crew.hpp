@@ -7,6 +7,7 @@
 #include "base/mapping.hpp"
 #include "base/mutex.hpp"
 #include "base/striped_counter.hpp"
+#include "base/thread.hpp"
 #include "worker/inbox.hpp"
 #include "worker/injection.hpp"
 #include "worker/units.hpp"
@@ -86,7 +87,11 @@ class crew {
     /// Throws std::bad_alloc; nothing has changed.
     bool postpone(timer_handle which, wait_limit limit);
 
-    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : clock_->now(); }
+    /// Threads that were here before the fork are in the parent.
+    [[nodiscard]] bool is_in_forked_child() const noexcept { return base::fork_number() != fork_; }
+
+    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
+    [[nodiscard]] time_point followed_now() const noexcept;
     [[nodiscard]] timer_stats stats() const noexcept;
     void stop_timers() noexcept;
     [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_.load(base::memory_order_relaxed); }
@@ -202,6 +207,7 @@ class crew {
 
     const worker_settings settings_;
     clock_source* const clock_;
+    mutable base::atomic<duration::rep> latest_{time_point::min().time_since_epoch().count()};  ///< That it has shown.
     const std::uint32_t identity_;
     const int fork_;  ///< In a forked child nobody drives the workers.
     const bool is_alone_;

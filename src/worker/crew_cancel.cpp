@@ -210,7 +210,7 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
         return result;
     }
     callback& its = callbacks_.at(which.index);
-    if (is_below(its) || base::fork_number() != fork_) return result;
+    if (is_below(its) || is_in_forked_child()) return result;
     if (result == cancel_result::gone) {
         // Somebody else may have cancelled it this moment, and still be busy with its closure.
         for (;;) {
@@ -231,16 +231,18 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
 }
 
 bool crew::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
-    result = cancel(which);
-    if (result != cancel_result::running || is_below(callbacks_.at(which.index))) return false;
     {
+        // Before anything else: without memory to wait in, nothing shall have changed.
         const base::lock_guard lock(waiters_mutex_);
         waiters_.push_back({which.index, which.timer_id(), &who});
     }
-    callback& its = callbacks_.at(which.index);
-    state_word value = its.state.load(base::memory_order_acquire);
-    while (life_of(value) == which.timer_id() && state_of(value) == timer_state::running) {
-        if (its.state.compare_exchange_weak(value, value | waited_flag, base::memory_order_acq_rel)) return true;
+    result = cancel(which);
+    if (result == cancel_result::running && !is_below(callbacks_.at(which.index))) {
+        callback& its = callbacks_.at(which.index);
+        state_word value = its.state.load(base::memory_order_acquire);
+        while (life_of(value) == which.timer_id() && state_of(value) == timer_state::running) {
+            if (its.state.compare_exchange_weak(value, value | waited_flag, base::memory_order_acq_rel)) return true;
+        }
     }
     unsubscribe(who);
     return false;

@@ -31,6 +31,10 @@ time_point worker::base_now() noexcept {
     return base::now();
 }
 
+time_point worker::followed_now() const noexcept {
+    return crew_.followed_now();
+}
+
 worker::worker(crew& home, std::uint32_t seat)
     : crew_(home),
       callbacks_(home.callbacks_),

@@ -135,7 +135,7 @@ class worker final : public clock_listener {
 
     [[nodiscard]] crew& home() const noexcept { return crew_; }
     [[nodiscard]] std::uint32_t seat() const noexcept { return seat_; }
-    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? base_now() : clock_->now(); }
+    [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? base_now() : followed_now(); }
     [[nodiscard]] bool is_current() const noexcept { return current == this; }
     /// Is whatever runs on this loop below us on the stack, perhaps with the turn of another loop in between?
     [[nodiscard]] bool is_below() const noexcept {
@@ -178,6 +178,7 @@ class worker final : public clock_listener {
     class turn_scope;
 
     [[nodiscard]] static time_point base_now() noexcept;
+    [[nodiscard]] time_point followed_now() const noexcept;
 
     // worker.cpp
     void obey(std::size_t budget);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+//
+// After a fork the child may exec, end, or destroy what it has inherited, whatever the threads of the parent were doing.
+
+#include "runtime/watchdog.hpp"
+#include "support/ledger.hpp"
+#include "support/runtime_ledger.hpp"
+#include "support/witness.hpp"
+
+#include <chime/io_context.hpp>
+#include <chime/runtime.hpp>
+#include <chime/sleep.hpp>
+#include <chime/spawn.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace chime::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What became of a child that does this; -1: it did not come to its end by itself.
+int exit_code_of(const std::function<int()>& life) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(life());
+    int status = 0;
+    for (int waits = 0; waits < 2'000; ++waits) {
+        if (::waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        std::this_thread::sleep_for(10ms);
+    }
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    return -1;
+}
+
+task<> sleep_long(witness) {
+    auto pause = sleep_for(1h);
+    co_await pause;
+}
+
+TEST(a_forked_child, destroys_a_context_that_nobody_runs_with_all_that_is_in_it) {
+    witness_report report;
+    auto context = std::make_unique<io_context>();
+    context->timers().after(1h, [kept = witness(report)] {});
+    spawn_detached(*context, sleep_long(witness(report)));
+    context->poll();
+    EXPECT_EQ(exit_code_of([&] {
+                  context.reset();
+                  return report.ends == 2 ? 17 : 18;
+              }),
+              17);
+    EXPECT_EQ(report.ends.load(), 0);
+    context.reset();
+    EXPECT_EQ(report.ends.load(), 2);
+}
+
+TEST(a_forked_child, may_destroy_a_context_whose_pool_works_in_the_parent) {
+    const watchdog guard("fork with a pool", 60s);
+    auto context = std::make_unique<io_context>(io_context_config{.pool_threads = 2});
+    std::atomic<bool> has_begun{false};
+    std::atomic<bool> may_end{false};
+    auto job = context->cpu_pool().submit([&] {
+        has_begun = true;
+        await_that([&] { return may_end.load(); });
+    });
+    await_that([&] { return has_begun.load(); });
+    EXPECT_EQ(exit_code_of([&] {
+                  context.reset();
+                  return 17;
+              }),
+              17);
+    may_end = true;
+    context->run();
+    EXPECT_TRUE(job.is_done());
+    check_ledger_at_rest(*context);
+}
+
+TEST(a_forked_child, may_destroy_a_context_that_another_thread_runs_in_the_parent) {
+    const watchdog guard("fork with a loop", 60s);
+    auto context = std::make_unique<io_context>();
+    auto loop = std::make_unique<loop_thread>(*context);
+    std::atomic<int> beats{0};
+    const timer_handle beating = context->timers().every(1ms, missed_ticks::skip, [&] { ++beats; });
+    await_that([&] { return beats > 3; });
+    for (int round = 0; round < 10; ++round) {
+        EXPECT_EQ(exit_code_of([&] {
+                      context.reset();
+                      return 17;
+                  }),
+                  17);
+    }
+    const int before = beats;
+    await_that([&] { return beats > before + 3; });
+    context->timers().cancel(beating);
+    loop->finish();
+    check_ledger_at_rest(*context);
+}
+
+TEST(a_forked_child, may_exec_or_end_from_anywhere) {
+    const watchdog guard("fork and exec", 60s);
+    runtime home({.workers = 2, .metronome = true});
+    std::atomic<int> code{0};
+    std::atomic<bool> is_over{false};
+    EXPECT_EQ(exit_code_of([] {
+                  ::execl("/bin/sh", "sh", "-c", "exit 23", nullptr);
+                  return 1;
+              }),
+              23);
+    home.timers().after(1ms, [&] {  // On a worker.
+        code = exit_code_of([] {
+            ::execl("/bin/sh", "sh", "-c", "exit 24", nullptr);
+            return 1;
+        });
+        is_over = true;
+    });
+    await_that([&] { return is_over.load(); });
+    EXPECT_EQ(code.load(), 24);
+    is_over = false;
+    home.timers().after(1ms, [&] {
+        code = exit_code_of([] { return 25; });
+        is_over = true;
+    });
+    await_that([&] { return is_over.load(); });
+    EXPECT_EQ(code.load(), 25);
+    check_ledger_after_shutdown(home);
+}
+
+TEST(a_forked_child, may_destroy_timers_that_it_has_inherited_an_owner_of) {
+    const watchdog guard("fork with a scoped_timer", 60s);
+    runtime home({.workers = 2});
+    std::atomic<bool> is_running{false};
+    std::atomic<bool> may_end{false};
+    auto owner = std::make_unique<scoped_timer>(home.timers(), home.timers().after(0s, [&] {
+        is_running = true;
+        await_that([&] { return may_end.load(); });
+    }));
+    await_that([&] { return is_running.load(); });
+    EXPECT_EQ(exit_code_of([&] {
+                  owner.reset();  // Does not wait for a callback that nobody runs here.
+                  return 17;
+              }),
+              17);
+    may_end = true;
+    owner.reset();
+    check_ledger_after_shutdown(home);
+}
+
+}  // namespace
+}  // namespace chime::test
