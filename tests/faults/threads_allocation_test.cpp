@@ -126,8 +126,10 @@ TEST(after_warm_up, workers_go_on_without_any_memory) {
 task<int> give_large() {
     std::array<char, 2'000> large{};
     large[0] = 7;
+    asm volatile("" ::"r"(large.data()) : "memory");  // So that no compiler keeps only a part of it.
     auto pause = sleep_for(100us);
     co_await pause;
+    asm volatile("" ::"r"(large.data()) : "memory");
     co_return large[0];
 }
 

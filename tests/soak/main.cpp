@@ -152,6 +152,7 @@ class soak_run {
 
 int run_all(const options& wanted) {
     std::printf("   seed %llu, %u s\n", static_cast<unsigned long long>(wanted.seed), wanted.seconds);
+    std::thread([] {}).join();  // With the first thread a sanitizer may start one of its own.
     const std::ptrdiff_t threads = entries_of("/proc/self/task");
     const std::ptrdiff_t descriptors = entries_of("/proc/self/fd");
     struct sigaction noted {};
