@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "base/thread_safety.hpp"
 #include "shim/engine/sync.hpp"
 
 #include <mutex>
