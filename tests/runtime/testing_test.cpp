@@ -273,10 +273,11 @@ task<> fail_after_a_day() {
 TEST(virtual_context, blocks_on_a_task_with_jumping_time_and_stands_still_again) {
     testing::virtual_context context;
     int beats = 0;
-    const timer_handle beat = context->timers().every(1h, missed_ticks::skip, [&] { ++beats; });
+    // None of them is due in the moment in which the day is over.
+    const timer_handle beat = context->timers().every(50min, missed_ticks::skip, [&] { ++beats; });
     EXPECT_EQ(context.block_on(answer_after_a_day()), 42);
     EXPECT_EQ(context.now(), time_point{} + 24h);
-    EXPECT_EQ(beats, 24) << "what else comes due on the way runs, too";
+    EXPECT_EQ(beats, 28) << "what else comes due on the way runs, too";
     EXPECT_THROW(context.block_on(fail_after_a_day()), std::runtime_error);
     EXPECT_EQ(context.now(), time_point{} + 48h);
     EXPECT_EQ(context->poll(), 0U);
