@@ -83,8 +83,8 @@ void task_control::wait() {
         }
     }
     std::uint32_t seen = state::running;
-    // Whoever finds it over, or sees it in the end, sees what the task has done.
-    its().outcome.compare_exchange_strong(seen, state::awaited, base::memory_order_acquire);
+    // Relaxed: whoever finds it over looks once more, acquires, and sees what the task has done.
+    its().outcome.compare_exchange_strong(seen, state::awaited, base::memory_order_relaxed);
     while (its().outcome.load(base::memory_order_acquire) != state::over) {
         static_cast<void>(base::futex_wait(its().outcome, state::awaited));
     }

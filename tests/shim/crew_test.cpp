@@ -193,6 +193,39 @@ CHIME_SCENARIO(crew, passes_on_the_call_of_one_who_retires, .share = 4) {
     three.require_rest();
 }
 
+/// And whoever has the seat next was not called.
+CHIME_SCENARIO(crew, does_not_take_the_call_of_one_who_has_left_for_that_of_the_next, .share = 4) {
+    small_crew both(2, 2);
+    gate between;
+    both.settle(1);
+    both.lay_down(0);
+    thread zero([&] { both.give_up_the_seat_and_drive(0); }, "zero");
+    thread one([&] { both.park_and_drive(1); }, "one");
+    both.spawn(pass(both, between));
+    both.spawn(open(both, between));
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
+/// Postponed while it moves, it may have moved on and say the same: it is fired once, by who has it, and by nobody else.
+CHIME_SCENARIO(crew, fires_once_what_is_postponed_while_its_worker_retires, .share = 2) {
+    small_crew both(2, 1);
+    const time_point due = shim::now() + 2ms;
+    const timer_handle which = both.arm(due, [&both, due] {
+        require(shim::now() == due - 1ms, "it fires at its deadline");
+        both.note_end();
+    });
+    both.settle(0);
+    both.tell_to_retire(0);
+    thread zero([&] { both.drive_on(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    require(both->postpone(which, detail::wait_limit::at(due - 1ms)), "it is pending");
+    zero.join();
+    one.join();
+    both.require_rest();
+}
+
 /// It is given away, adopted, and says the same as before: whoever has looked at it meanwhile gives it back to who has it.
 CHIME_SCENARIO(crew, gives_a_cancelled_timer_back_to_who_has_adopted_it, .share = 2) {
     small_crew both(2, 1);
@@ -228,6 +261,28 @@ CHIME_SCENARIO(crew, fires_in_time_what_was_sent_to_who_retires, .share = 4) {
 }
 
 // --- The end.
+
+/// Somebody has cancelled a timer, and gives the record back when all that are there have gone to sleep.
+CHIME_SCENARIO(crew, that_was_stopped_comes_to_rest_though_somebody_gives_back_late, .share = 2) {
+    small_crew both(2, 1);
+    const time_point began = shim::now();
+    const timer_handle far = both.arm(began + 1h, [] {});
+    both.settle(0);
+    thread zero([&] { both.drive_on(0); }, "zero");
+    thread one([&] { both.drive(1); }, "one");
+    thread other([&] { both->cancel(far); }, "other");
+    both->stop_timers();
+    other.join();
+    // When all of them sleep; one that is awake for no reason looks as if there was something to do.
+    for (int looks = 1; !both->is_at_rest(); ++looks) {
+        require(looks < 100, "all is drained");
+        shim::sleep_until(began + looks * 1ms);
+    }
+    both.note_end();
+    zero.join();
+    one.join();
+    both.require_rest();
+}
 
 /// Whoever spawns while everything ends is refused, or what he has spawned is destroyed.
 void end_while_somebody_spawns(bool is_stopped_before) {

@@ -146,6 +146,28 @@ CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .shar
     loop.require_rest();
 }
 
+CHIME_SCENARIO(loop, that_is_polled_learns_that_somebody_has_cancelled_the_last_timer, .share = 2) {
+    small_loop loop;
+    account fired;
+    const time_point began = shim::now();
+    const int descriptor = loop->poll_fd();
+    const timer_handle far = loop->timers().at(began + 1h, exact_callback(fired, began + 1h));
+    thread foreign(
+        [&] {
+            loop->poll();
+            while (!loop->is_out_of_work()) {
+                shim::wait_readable(descriptor);
+                loop->poll();
+            }
+        },
+        "foreign");
+    require(loop->timers().cancel(far) == cancel_result::cancelled, "it is pending");
+    foreign.join();
+    require(shim::now() == began, "nobody waits for what was cancelled");
+    fired.require_ended(0, 1);
+    loop.require_rest();
+}
+
 CHIME_SCENARIO(loop, gives_out_its_descriptor_while_it_sleeps_and_others_ring, .share = 4) {
     small_loop loop;
     tally ran;

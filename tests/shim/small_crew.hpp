@@ -86,6 +86,15 @@ class small_crew {
         crew_.at(seat).end_park();
         drive_on(seat);
     }
+    /// It sleeps, wakes up for no reason, leaves, and another one takes its seat.
+    void give_up_the_seat_and_drive(std::uint32_t seat) {
+        detail::worker& mine = crew_.at(seat);
+        mine.end_park();
+        mine.retire();
+        mine.end_drive();
+        shim::require(crew_.add_worker() == &mine, "the seat is free again");
+        drive(seat);
+    }
     void drive_on(std::uint32_t seat) {
         detail::worker& mine = crew_.at(seat);
         while (!is_leaving_[seat].load(base::memory_order_acquire)) {

@@ -15,7 +15,6 @@
 #include <chrono>
 #include <coroutine>
 #include <optional>
-#include <utility>
 
 // Tasks of one loop, and other threads that wake and cancel them in all their phases.
 
@@ -100,35 +99,6 @@ CHIME_SCENARIO(task, that_is_cancelled_when_it_wakes_sleeps_no_more, .share = 2)
     require(was_asked && shim::now() == due, "it does not wait for its time");
     require(notes.cancelled.count() >= 1, "it is told");
     notes.require_sum(2);
-    loop.require_rest();
-}
-
-/// A result that is looked at when it ends. Plain: whoever destroys it must know of whoever made it.
-class watched_result {
- public:
-    explicit watched_result(tally& ends) noexcept : ends_(&ends) {}
-    watched_result(watched_result&& other) noexcept : ends_(std::exchange(other.ends_, nullptr)) {}
-    watched_result& operator=(watched_result&&) = delete;
-    ~watched_result() {
-        if (ends_ != nullptr) ends_->add();
-    }
-
- private:
-    tally* ends_;
-};
-
-task<watched_result> give_result(tally& ends) {
-    co_return watched_result(ends);
-}
-
-CHIME_SCENARIO(task, whose_handle_is_dropped_while_it_ends_leaves_its_result_to_the_last, .share = 2) {
-    tally ends;
-    small_loop loop;
-    auto joined = spawn(*loop, give_result(ends));
-    thread driver([&] { loop->run(); }, "loop");
-    joined.detach();
-    driver.join();
-    require_equal(static_cast<std::uint64_t>(ends.count()), 1, "results that were destroyed");
     loop.require_rest();
 }
 

@@ -123,8 +123,9 @@ void memory::see(memory_view& mine, location& its, std::uint32_t index, std::mem
     store_entry& read = its.stores[index % kept_stores];
     if (read.seen[mine.thread] == 0) read.seen[mine.thread] = mine.now();
     mine.read.join(read.published);
+    // What a seq_cst load has read is no floor for others, unless the store was seq_cst as well: a processor gives a thread
+    // its own store before anybody else can see it.
     if (acquires(order)) mine.clock.join(read.published);
-    if (order == std::memory_order_seq_cst && index > its.seq_cst_floor) its.seq_cst_floor = index;
 }
 
 void memory::append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order) noexcept {
