@@ -26,7 +26,11 @@ chime_root="$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")"
 chime_jobs="$(nproc 2>/dev/null || echo 2)"
 
 # A compiler cache is used where there is one; it is not worth installing.
-if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"; fi
+if command -v ccache >/dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
+    # It has to be told that headers compiled in advance are what they seem.
+    export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS-pch_defines,time_macros}"
+fi
 
 # Output is decorated only for people: a log file gets plain lines.
 if [[ -t 1 && "${TERM:-dumb}" != dumb ]]; then

@@ -30,6 +30,9 @@
 
 namespace chime::test {
 
+/// Whether each operation costs many times more than in an optimised build.
+inline constexpr bool slow_build = CHIME_TEST_SCALE > 1;
+
 /// `full` operations in an optimised build, a fraction of them where each costs many times more.
 constexpr std::uint64_t scaled(std::uint64_t full) {
     return full / CHIME_TEST_SCALE;
