@@ -19,7 +19,7 @@ void cpu_pool::state::work() noexcept {
     base::name_this_thread("chime-pool");
     base::unique_lock lock(mutex);
     for (;;) {
-        something_to_do.wait(lock, [this] { return first != nullptr || is_closed; });
+        something_to_do.wait(lock, [this]() CHIME_REQUIRES(mutex) { return first != nullptr || is_closed; });
         if (first == nullptr) return;
         detail::pool_job_base* const job = first;
         first = job->next;
@@ -70,10 +70,12 @@ void cpu_pool::enqueue(detail::pool_job_base& job) {
 void cpu_pool::close() noexcept {
     state& mine = *state_;
     detail::pool_job_base* dropped = nullptr;
+    std::vector<base::thread> leaving;
     {
         const base::lock_guard lock(mine.mutex);
         mine.is_closed = true;
         dropped = std::exchange(mine.first, nullptr);
+        leaving.swap(mine.threads);
     }
     mine.something_to_do.notify_all();
     while (dropped != nullptr) {
@@ -83,8 +85,7 @@ void cpu_pool::close() noexcept {
         job->drop_reference();
         mine.home->drop_outside_work();
     }
-    for (base::thread& each : mine.threads) each.join();
-    mine.threads.clear();
+    for (base::thread& each : leaving) each.join();
 }
 
 }  // namespace chime::inline v0

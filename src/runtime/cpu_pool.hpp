@@ -14,17 +14,17 @@ namespace chime::inline v0 {
 /// The queue and the threads. Jobs are linked through themselves.
 struct cpu_pool::state {
     detail::crew* home;
-    unsigned wanted_threads;
+    unsigned wanted_threads CHIME_GUARDED_BY(mutex);
 
     mutable base::mutex mutex;
     base::condition something_to_do;
-    detail::pool_job_base* first = nullptr;
-    detail::pool_job_base* last = nullptr;
-    bool is_closed = false;
-    std::vector<base::thread> threads;
+    detail::pool_job_base* first CHIME_GUARDED_BY(mutex) = nullptr;
+    detail::pool_job_base* last CHIME_GUARDED_BY(mutex) = nullptr;
+    bool is_closed CHIME_GUARDED_BY(mutex) = false;
+    std::vector<base::thread> threads CHIME_GUARDED_BY(mutex);
 
     void work() noexcept;
-    void start_threads();
+    void start_threads() CHIME_REQUIRES(mutex);
 };
 
 }  // namespace chime::inline v0

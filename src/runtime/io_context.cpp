@@ -87,6 +87,7 @@ class drive {
     /// Throws what user code throws.
     std::size_t turn(std::size_t most, bool is_bounded = true) {
         is_finished_ = false;
+        detail::worker::assume_owner(&driven_);
         last_ = driven_.turn(most, is_bounded);
         is_finished_ = true;
         return last_.ran;
@@ -100,6 +101,7 @@ class drive {
             old_slack_ = base::timer_slack();
             base::set_timer_slack(std::chrono::nanoseconds{1});
         }
+        detail::worker::assume_owner(&driven_);
         driven_.park(last_.wake_at, limit, is_stopped);
     }
 
@@ -149,6 +151,7 @@ io_context::~io_context() {
 
 std::size_t io_context::state::run(std::size_t most, time_point limit) {
     drive loop(worker, is_stopped);
+    detail::worker::assume_owner(&worker);
     std::size_t ran = 0;
     for (;;) {
         // Acquire: pairs with the release in stop(); what was done before it is seen by who runs next.
@@ -197,7 +200,9 @@ void io_context::restart() noexcept {
 }
 
 bool io_context::is_out_of_work() const noexcept {
-    return state_->worker.is_out_of_work();
+    const detail::worker& mine = state_->worker;
+    detail::worker::assume_owner(&mine);  // It is for the thread that runs it.
+    return mine.is_out_of_work();
 }
 
 bool io_context::is_running() const noexcept {

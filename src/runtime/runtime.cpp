@@ -130,6 +130,7 @@ runtime::state::member& runtime::state::start_member(detail::worker& seated) {
     } catch (...) {
         members.pop_back();
         if (seated.try_begin_drive()) {  // What it was sent meanwhile is somebody else's now.
+            detail::worker::assume_owner(&seated);
             seated.retire();
             seated.end_drive();
         }
@@ -155,12 +156,14 @@ void runtime::state::drive(member& mine) noexcept {
             report(std::current_exception());
         }
     }
+    detail::worker::assume_owner(mine.worker);
     if (mine.gives_away.load(base::memory_order_acquire)) mine.worker->retire();
     mine.worker->end_drive();
 }
 
 void runtime::state::turn_until_left(member& mine) {
     detail::worker& worker = *mine.worker;
+    detail::worker::assume_owner(&worker);
     while (!mine.is_leaving.load(base::memory_order_acquire)) {
         const detail::turn_answer last = worker.turn(unlimited);
         if (last.is_busy) continue;
@@ -201,6 +204,7 @@ void runtime::state::end_member(member& leaving) const noexcept {
         leaving.thread.join();
         return;
     }
+    detail::worker::assume_owner(leaving.worker);
     if (leaving.is_asleep) leaving.worker->end_park();
     if (leaving.gives_away.load(base::memory_order_relaxed)) leaving.worker->retire();
     leaving.worker->end_drive();
@@ -348,6 +352,12 @@ void runtime::shutdown() {
     state_->shut_down();
 }
 
+/// Without the lock, because nobody comes or goes any more, and they may need it before they end.
+void runtime::state::end_members() noexcept {
+    for (member& each : members) tell_to_leave(each);
+    for (member& each : members) end_member(each);
+}
+
 void runtime::state::shut_down() noexcept {
     const base::lock_guard one_at_a_time(shutdown_mutex);
     if (is_shut_down) return;
@@ -355,7 +365,7 @@ void runtime::state::shut_down() noexcept {
     base::unique_lock lock(mutex);
     is_closed = true;
     // Those who retire first give away what they have, so that whoever stays can tell it.
-    changed.wait(lock, [this] {
+    changed.wait(lock, [this]() CHIME_REQUIRES(mutex) {
         return std::none_of(members.begin(), members.end(), [](const member& each) { return each.is_retiring; });
     });
     const bool is_running = !members.empty();
@@ -363,9 +373,7 @@ void runtime::state::shut_down() noexcept {
     crew.stop_timers();
     crew.begin_closing();
     if (is_running) wait_for_rest();
-    // Nobody comes or goes any more.
-    for (member& each : members) tell_to_leave(each);
-    for (member& each : members) end_member(each);
+    end_members();
     {
         const base::lock_guard still(mutex);
         members.clear();

@@ -62,26 +62,27 @@ struct runtime::state {
 
     mutable base::mutex mutex;
     using members_iterator = std::list<member>::iterator;
-    std::list<member> members;  ///< Those that run, in the order of their numbers.
-    base::condition changed;    ///< One has left.
-    worker_id next_id = 0;
-    std::uint64_t retired = 0;
-    bool is_closed = false;  ///< Nobody comes any more.
+    std::list<member> members CHIME_GUARDED_BY(mutex);  ///< Those that run, in the order of their numbers.
+    base::condition changed;                            ///< One has left.
+    worker_id next_id CHIME_GUARDED_BY(mutex) = 0;
+    std::uint64_t retired CHIME_GUARDED_BY(mutex) = 0;
+    bool is_closed CHIME_GUARDED_BY(mutex) = false;  ///< Nobody comes any more.
 
     base::mutex shutdown_mutex;  ///< One at a time; held while waiting.
-    bool is_shut_down = false;
+    bool is_shut_down CHIME_GUARDED_BY(shutdown_mutex) = false;
     base::atomic<bool> is_closing{false};
     base::futex_word rest_bell{0};  ///< While closing: rung by a worker that goes to rest.
 
     std::unique_ptr<detail::metronome> metronome;
 
-    member& start_member(detail::worker& seated);
+    member& start_member(detail::worker& seated) CHIME_REQUIRES(mutex);
     void drive(member& mine) noexcept;
     void turn_until_left(member& mine);
     void report(std::exception_ptr thrown) noexcept;
     [[nodiscard]] members_iterator begin_retirement(worker_id which);
     static void tell_to_leave(member& told) noexcept;
     void end_member(member& leaving) const noexcept;
+    void end_members() noexcept CHIME_NOT_ANALYSED;  ///< See there for why.
     void wait_for_rest() noexcept;
     void shut_down() noexcept;
     [[nodiscard]] runtime_stats stats() const;

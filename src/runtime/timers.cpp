@@ -142,6 +142,7 @@ time_point this_task::now() noexcept {
 
 bool this_task::is_cancelled() noexcept {
     const detail::worker* const mine = detail::worker::current;
+    detail::worker::assume_owner(mine);
     return mine != nullptr && mine->current_is_doomed();
 }
 

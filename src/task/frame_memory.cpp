@@ -39,8 +39,8 @@ struct slab {
 /// What the threads share.
 struct depot {
     base::mutex mutex;
-    std::array<free_block*, class_count> batches{};
-    slab* slabs = nullptr;  ///< All of them, so that whoever looks for leaks finds them.
+    std::array<free_block*, class_count> batches CHIME_GUARDED_BY(mutex){};
+    slab* slabs CHIME_GUARDED_BY(mutex) = nullptr;  ///< All of them, so that whoever looks for leaks finds them.
 };
 
 /// Never destroyed: frames may be given back while the process is taken down.

@@ -23,11 +23,11 @@ struct virtual_clock::state {
 
     mutable base::mutex mutex;
     base::atomic<std::int64_t> now_ns{0};
-    when_idle behaviour = when_idle::jump;
-    unsigned holds = 0;
-    std::vector<follower> followers;
+    when_idle behaviour CHIME_GUARDED_BY(mutex) = when_idle::jump;
+    unsigned holds CHIME_GUARDED_BY(mutex) = 0;
+    std::vector<follower> followers CHIME_GUARDED_BY(mutex);
 
-    follower& find(const clock_listener& listener) noexcept {
+    follower& find(const clock_listener& listener) noexcept CHIME_REQUIRES(mutex) {
         const auto found = std::find_if(followers.begin(), followers.end(),
                                         [&](const follower& each) { return each.listener == &listener; });
         CHIME_CHECK(found != followers.end(), "a loop follows a clock before it asks it for anything");
@@ -35,7 +35,7 @@ struct virtual_clock::state {
     }
 
     // Under the lock: nobody detaches meanwhile, and being told does not block.
-    void tell_all() const noexcept {
+    void tell_all() const noexcept CHIME_REQUIRES(mutex) {
         for (const follower& each : followers) each.listener->time_moved();
     }
 
@@ -48,7 +48,7 @@ struct virtual_clock::state {
     }
 
     /// When everybody who is running has nothing to do: the first deadline; otherwise never.
-    [[nodiscard]] time_point next_jump() const noexcept {
+    [[nodiscard]] time_point next_jump() const noexcept CHIME_REQUIRES(mutex) {
         if (behaviour != when_idle::jump || holds != 0) return never;
         time_point first = never;
         for (const follower& each : followers) {

@@ -64,9 +64,12 @@ void crew::destroy_pending() noexcept {
         if (phase_of(its.state.load(base::memory_order_acquire)) == task_phase::vacant) continue;
         worker& last_owner = its.owner() < count ? owner_of(its) : first();
         const worker::turn_scope scope(last_owner);
+        worker::assume_owner(&last_owner);  // Nobody can be it any more.
         last_owner.destroy_task(index);
     }
-    const worker::turn_scope scope(first());
+    worker& destroying = first();
+    const worker::turn_scope scope(destroying);
+    worker::assume_owner(&destroying);
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         callback& its = callbacks_.at(callback_pool::index_of(position));
         state_word value = its.state.load(base::memory_order_acquire);
@@ -77,7 +80,7 @@ void crew::destroy_pending() noexcept {
             // because a thread that has armed it too late may be about to cancel it.
             const state_word ending = with_state(value + one_life, timer_state::ending);
             if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
-            if (state == timer_state::armed) first().count_end(false);
+            if (state == timer_state::armed) destroying.count_end(false);
             destroy_claimed(callback_pool::index_of(position), ending);
             break;
         }

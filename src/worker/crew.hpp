@@ -232,7 +232,7 @@ class crew {
     base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are sending a task here this moment.
     base::futex_word ended_runs_{0};           ///< Changes when a run ends that somebody waits for.
     base::mutex waiters_mutex_;
-    std::vector<waiter> waiters_;
+    std::vector<waiter> waiters_ CHIME_GUARDED_BY(waiters_mutex_);
 
     base::striped_counter<> armed_elsewhere_;
     base::striped_counter<> pending_elsewhere_;

@@ -48,6 +48,7 @@ struct given_back {
 /// that is not too many instructions ahead.
 cancel_result crew::cancel(timer_handle which) noexcept {
     worker* const mine = here();
+    worker::assume_owner(mine);
     if (mine == nullptr || which.runtime != identity_ || !callbacks_.contains(which.index)) [[unlikely]]
         return cancel_whatever(which);
     callback& its = callbacks_.at(which.index);
@@ -152,6 +153,7 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     callback& its = callbacks_.at(index);
     destroy_claimed(index, claimed);
     worker* const mine = owner_here(its);
+    worker::assume_owner(mine);
     if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
         mine->count_end(false);
         // Nobody else has a reason to touch it. Released with the magazine.
@@ -160,6 +162,7 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
         return;
     }
     worker* const running = here();
+    worker::assume_owner(running);
     if (running != nullptr) {
         running->count_end(false);
     } else {

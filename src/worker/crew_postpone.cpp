@@ -19,6 +19,7 @@ bool waits_without_timer(unit_index index, const timed& its) noexcept {
 /// The usual case, in few instructions, as in cancel(): a worker postpones a callback of its own, counted from now.
 bool crew::postpone(timer_handle which, wait_limit limit) {
     worker* const mine = here();
+    worker::assume_owner(mine);
     if (mine == nullptr || which.runtime != identity_ || !callbacks_.contains(which.index)) [[unlikely]]
         return postpone_whatever(which, limit);
     const timed& its = callbacks_.at(which.index);
@@ -37,7 +38,10 @@ bool crew::postpone(timer_handle which, wait_limit limit) {
     if (which.runtime != identity_) return false;
     if (which.is_sleep() ? !slots_.contains(which.index) : !callbacks_.contains(which.index)) return false;
     timed& its = units_.at(which.index);
-    if (worker* const mine = owner_here(its)) return mine->postpone_here(which.index, its, which.timer_id(), limit);
+    if (worker* const mine = owner_here(its)) {
+        worker::assume_owner(mine);
+        return mine->postpone_here(which.index, its, which.timer_id(), limit);
+    }
     return postpone_from_elsewhere(which.index, its, which.timer_id(), deadline_of(limit));
 }
 

@@ -10,7 +10,10 @@
 namespace chime::inline v0::detail {
 
 unit_index crew::take_slot() {
-    if (worker* const mine = here()) return mine->take_slot();
+    if (worker* const mine = here()) {
+        worker::assume_owner(mine);
+        return mine->take_slot();
+    }
     unit_index taken = slots_.pop_shared();
     if (taken == no_unit) {
         is_short_of_slots_.store(true, base::memory_order_relaxed);  // A worker may have plenty; see its next turn.
@@ -48,6 +51,7 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
     if (worker* const mine = here()) {
+        worker::assume_owner(mine);
         its.set_number(mine->unnumbered());
         mine->part_with(its);
         mine->counters_.tasks.add();
@@ -68,6 +72,7 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
 bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept {
     task_slot& its = slots_.at(index);
     worker* const mine = here();
+    worker::assume_owner(mine);
     // Whoever is told that everything stops, and waits again, is destroyed where it stands.
     const state_word told = cause == wake_cause::shutdown ? told_flag : 0;
     state_word value = its.state.load(base::memory_order_acquire);

@@ -49,8 +49,10 @@ unit_index crew::take_callback() {
 }
 
 arming crew::begin_arming() {
-    if (worker* const mine = here()) [[likely]]
+    if (worker* const mine = here()) [[likely]] {
+        worker::assume_owner(mine);
         return mine->begin_arming();
+    }
     return begin_arming_elsewhere();
 }
 
@@ -69,12 +71,15 @@ arming crew::begin_arming() {
 
 void crew::abandon_arming(const arming& begun) noexcept {
     worker* const mine = here();
+    worker::assume_owner(mine);
     if (mine == nullptr || !mine->free_callbacks_.push(begun.index)) callbacks_.push_shared(begun.index, begun.index);
 }
 
 timer_handle crew::arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept {
-    if (worker* const mine = here()) [[likely]]
+    if (worker* const mine = here()) [[likely]] {
+        worker::assume_owner(mine);
         return mine->arm(index, operations, limit);
+    }
     return arm_elsewhere(index, operations, limit);
 }
 
@@ -115,6 +120,7 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
     its.operations.store(details.operations, base::memory_order_relaxed);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     worker* const mine = here();
+    worker::assume_owner(mine);
     worker& target = mine != nullptr ? *mine : choose_worker();
     const timer_handle made = name_of(index, life_of(vacant), target.seat_);
     const state_word preparing = with_state(vacant, timer_state::preparing) | extra_flag;
@@ -166,6 +172,7 @@ void crew::post(const arming& begun, const closure_operations& operations) noexc
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     its.set_number(timed::unnumbered | first().seat_);
     if (worker* const mine = here()) {
+        worker::assume_owner(mine);
         ++mine->posted_;
         its.state.store(with_state(vacant, timer_state::posted), base::memory_order_relaxed);
         mine->push_ready(begun.index);

@@ -38,7 +38,7 @@ class injection {
 
  private:
     base::mutex mutex_;
-    unit_queue queue_;
+    unit_queue queue_ CHIME_GUARDED_BY(mutex_);
     base::atomic<std::size_t> size_{0};
 };
 

@@ -24,29 +24,40 @@ worker& worker_of_task(const crew* home) {
 }  // namespace
 
 bool sleep_task(crew* home, wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) {
-    return worker_of_task(home).sleep(limit, frame, promise);
+    worker& here = worker_of_task(home);
+    worker::assume_owner(&here);
+    return here.sleep(limit, frame, promise);
 }
 
 wake_key begin_suspension(crew* home, std::coroutine_handle<> frame, promise_base* promise) {
-    return worker_of_task(home).begin_suspension(frame, promise);
+    worker& here = worker_of_task(home);
+    worker::assume_owner(&here);
+    return here.begin_suspension(frame, promise);
 }
 
 // Between beginning and committing a task stays where it is.
 
 timer_handle limit_suspension(const wake_key& key, wait_limit limit) {
-    return worker::current->limit_suspension(key, limit);
+    worker* const here = worker::current;
+    worker::assume_owner(here);
+    return here->limit_suspension(key, limit);
 }
 
 bool commit_suspension(const wake_key& key) noexcept {
-    return worker::current->commit_suspension(key);
+    worker* const here = worker::current;
+    worker::assume_owner(here);
+    return here->commit_suspension(key);
 }
 
 void abandon_suspension(const wake_key& key) noexcept {
-    worker::current->abandon_suspension(key);
+    worker* const here = worker::current;
+    worker::assume_owner(here);
+    here->abandon_suspension(key);
 }
 
 void yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise) {
     worker& here = worker_of_task(nullptr);
+    worker::assume_owner(&here);
     if (home == nullptr || home == &here.home()) {
         here.yield(frame, promise);
     } else {
@@ -60,17 +71,21 @@ void wake_task(const wake_key& key, wake_reason reason) noexcept {
 }
 
 wake_reason reason_of_wake() noexcept {
-    return worker::current->reason();
+    worker* const here = worker::current;
+    worker::assume_owner(here);
+    return here->reason();
 }
 
 void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
-    worker::current->end_task(frame, promise);
+    worker* const here = worker::current;
+    worker::assume_owner(here);
+    here->end_task(frame, promise);
 }
 
 struct completion::state {
     base::mutex mutex;
-    wake_key waiter;
-    bool is_complete = false;
+    wake_key waiter CHIME_GUARDED_BY(mutex);
+    bool is_complete CHIME_GUARDED_BY(mutex) = false;
 };
 
 completion::state& completion::its() const noexcept {

@@ -16,8 +16,8 @@ struct task_control::state {
     base::atomic<std::uint32_t> references{1};
     base::atomic<bool> is_detached{false};
     base::mutex mutex;
-    crew* home = nullptr;  ///< Null: the task has ended.
-    unit_index slot = no_unit;
+    crew* home CHIME_GUARDED_BY(mutex) = nullptr;  ///< Null: the task has ended.
+    unit_index slot CHIME_GUARDED_BY(mutex) = no_unit;
     base::futex_word outcome{running};
 
     static constexpr std::uint32_t running = 0;

@@ -113,6 +113,7 @@ bool worker::tidy_up_elsewhere() {
     } const at_the_end{*this};
     if (inbox_.is_closed()) return false;  // It has retired, and given away all that it had.
     const turn_scope scope(*this);
+    assume_owner(this);  // Nobody else becomes it meanwhile.
     obey(unlimited_work);
     share_callbacks(most_shared);
     share_slots(most_shared);
@@ -150,7 +151,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     // Where only one thing may run, timers and tasks take turns [G12].
     if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, answer);
     begins_with_ready_ = std::exchange(is_in_turn_, true) && !begins_with_ready_;
-    const auto run_some = [&] {
+    const auto run_some = [&]() CHIME_REQUIRES(owner_) {
         if (answer.ran >= most) return;
         run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran), answer);
     };

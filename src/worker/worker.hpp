@@ -4,6 +4,7 @@
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "base/striped_counter.hpp"
+#include "base/thread_safety.hpp"
 #include "worker/counters.hpp"
 #include "worker/inbox.hpp"
 #include "worker/parking.hpp"
@@ -83,43 +84,47 @@ class worker final : public clock_listener {
 
     /// Obeys, fires, runs: at most `most` pieces of user code. Throws what they throw; everything else stays in order.
     /// Bounded by the budgets, unless told otherwise: then it does all that is there to do when it begins.
-    turn_answer turn(std::size_t most, bool is_bounded = true);
+    turn_answer turn(std::size_t most, bool is_bounded = true) CHIME_REQUIRES(owner_);
 
     /// Sleeps until `wake_at`, `limit`, `is_stopped`, or something happens, whichever is first.
-    void park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept;
+    void park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept CHIME_REQUIRES(owner_);
     /// The two halves of it, for who drives several on one thread. False: there is something to do.
-    [[nodiscard]] bool begin_park(ordinal until, const base::atomic<bool>& is_stopped) noexcept;
-    void end_park() noexcept;
+    [[nodiscard]] bool begin_park(ordinal until, const base::atomic<bool>& is_stopped) noexcept CHIME_REQUIRES(owner_);
+    void end_park() noexcept CHIME_REQUIRES(owner_);
 
-    [[nodiscard]] ordinal next_deadline() const noexcept;
+    [[nodiscard]] ordinal next_deadline() const noexcept CHIME_REQUIRES(owner_);
 
     /// Nothing ready, nothing pending, no task, no job, no guard. For a worker that is alone.
-    [[nodiscard]] bool is_out_of_work() const noexcept;
+    [[nodiscard]] bool is_out_of_work() const noexcept CHIME_REQUIRES(owner_);
 
     /// The driver goes away; what happens from now on makes the descriptor readable.
-    void hand_over_to_descriptor(ordinal wake_at, bool is_busy, bool is_stopped) noexcept;
-    void take_over_from_descriptor() noexcept;
+    void hand_over_to_descriptor(ordinal wake_at, bool is_busy, bool is_stopped) noexcept CHIME_REQUIRES(owner_);
+    void take_over_from_descriptor() noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] int descriptor();
 
     /// Leaves the crew: closes the inbox and gives away all that it has, whatever it is. Between turns.
-    void retire() noexcept;
+    void retire() noexcept CHIME_REQUIRES(owner_);
+
+    /// For the compiler, which cannot know: this thread is the owner of `driven`, if there is such a worker. Who says so
+    /// has begun to drive it, or has found it to be the current one.
+    static void assume_owner([[maybe_unused]] const worker* driven) noexcept CHIME_ASSUMES(driven->owner_) {}
 
     // --- For the task that is executing.
 
-    bool sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base* promise);
-    wake_key begin_suspension(std::coroutine_handle<> frame, promise_base* promise);
-    timer_handle limit_suspension(const wake_key& key, wait_limit limit);
-    bool commit_suspension(const wake_key& key) noexcept;
-    void abandon_suspension(const wake_key& key) noexcept;
-    void yield(std::coroutine_handle<> frame, promise_base* promise);
+    bool sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
+    wake_key begin_suspension(std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
+    timer_handle limit_suspension(const wake_key& key, wait_limit limit) CHIME_REQUIRES(owner_);
+    bool commit_suspension(const wake_key& key) noexcept CHIME_REQUIRES(owner_);
+    void abandon_suspension(const wake_key& key) noexcept CHIME_REQUIRES(owner_);
+    void yield(std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
     /// The task goes to another crew. Throws std::system_error, std::bad_alloc; it stays.
-    void depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise);
-    void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept;
-    [[nodiscard]] wake_reason reason() const noexcept {
+    void depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
+    void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] wake_reason reason() const noexcept CHIME_REQUIRES(owner_) {
         return cause_ == wake_cause::cancelled || cause_ == wake_cause::shutdown ? wake_reason::cancelled
                                                                                  : wake_reason::elapsed;
     }
-    [[nodiscard]] bool current_is_doomed() const noexcept;
+    [[nodiscard]] bool current_is_doomed() const noexcept CHIME_REQUIRES(owner_);
     /// Throws std::system_error: errc::not_in_a_task.
     [[noreturn]] static void refuse_wait();
 
@@ -180,58 +185,62 @@ class worker final : public clock_listener {
     [[nodiscard]] static time_point base_now() noexcept;
 
     // worker.cpp
-    void obey(std::size_t budget);
-    [[nodiscard]] unit_index take_commands() noexcept;
-    void obey_one(unit_index index);
-    void adopt(unit_index index, timed& its) noexcept;
-    void fire_due(std::size_t budget, turn_answer& answer);
-    [[nodiscard]] bool fire_one(const due_entry& due, ordinal now);
-    void run_ready(std::size_t budget, turn_answer& answer);
-    void sweep(std::size_t budget) noexcept;
-    void publish_wheel_counters() noexcept;
+    void obey(std::size_t budget) CHIME_REQUIRES(owner_);
+    [[nodiscard]] unit_index take_commands() noexcept CHIME_REQUIRES(owner_);
+    void obey_one(unit_index index) CHIME_REQUIRES(owner_);
+    void adopt(unit_index index, timed& its) noexcept CHIME_REQUIRES(owner_);
+    void fire_due(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool fire_one(const due_entry& due, ordinal now) CHIME_REQUIRES(owner_);
+    void run_ready(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
+    void sweep(std::size_t budget) noexcept CHIME_REQUIRES(owner_);
+    void publish_wheel_counters() noexcept CHIME_REQUIRES(owner_);
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
-    void share_slots(std::size_t most) noexcept;
+    void share_slots(std::size_t most) noexcept CHIME_REQUIRES(owner_);
     void part_with(timed& its) const noexcept;
     [[nodiscard]] bool has_orders() const noexcept;
     [[nodiscard]] bool tidy_up_elsewhere();
 
     // worker_ready.cpp
-    void push_ready(unit_index index) noexcept;
-    void offer_work() noexcept;
-    void make_ready(unit_index index) noexcept;
-    [[nodiscard]] std::size_t ready_count() const noexcept;
-    [[nodiscard]] unit_index pop_ready() noexcept;
-    void find_work() noexcept;
-    [[nodiscard]] std::size_t take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept;
-    void end_search() noexcept;
+    void push_ready(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void offer_work() noexcept CHIME_REQUIRES(owner_);
+    void make_ready(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] std::size_t ready_count() const noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] unit_index pop_ready() noexcept CHIME_REQUIRES(owner_);
+    void find_work() noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] std::size_t take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept
+        CHIME_REQUIRES(owner_);
+    void end_search() noexcept CHIME_REQUIRES(owner_);
 
     // worker_retire.cpp
-    void give_away_chain(unit_index chain) noexcept;
-    void give_away(unit_index index) noexcept;
-    void give_away_timer(unit_index index) noexcept;
+    void give_away_chain(unit_index chain) noexcept CHIME_REQUIRES(owner_);
+    void give_away(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void give_away_timer(unit_index index) noexcept CHIME_REQUIRES(owner_);
 
     // worker_timers.cpp, and inline in hot_paths.hpp
-    [[nodiscard]] arming begin_arming();
-    [[nodiscard]] arming begin_arming_slowly();
-    timer_handle arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept;
-    timer_handle set_first_deadline(timer_handle made, wait_limit limit) noexcept;
+    [[nodiscard]] arming begin_arming() CHIME_REQUIRES(owner_);
+    [[nodiscard]] arming begin_arming_slowly() CHIME_REQUIRES(owner_);
+    timer_handle arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept
+        CHIME_REQUIRES(owner_);
+    timer_handle set_first_deadline(timer_handle made, wait_limit limit) noexcept CHIME_REQUIRES(owner_);
     /// Is there room for the tickets of all that user code can arm before it gets its deadlines?
-    [[nodiscard]] bool has_tickets() const noexcept { return wheel_.reserved() >= most_unstamped + 2; }
-    void reserve_tickets();
-    void free_callback(unit_index index) noexcept;
-    void free_callback(unit_index index, timed& its, std::uint64_t next_life) noexcept;
-    [[nodiscard]] bool try_free_callback(unit_index index, std::uint64_t next_life) noexcept;
-    cancel_result cancel_and_destroy(unit_index index, callback& its, state_word armed) noexcept;
-    cancel_result free_cancelled(unit_index index) noexcept;
-    void share_callbacks() noexcept;
-    void share_callbacks(std::size_t most) noexcept;
-    void pay_callbacks() noexcept;
-    void run_callback(unit_index index, ordinal now);
-    void end_run(unit_index index) noexcept;
-    void run_posted(unit_index index);
-    void count_arm() noexcept;
-    void count_end(bool has_fired) noexcept;
-    [[nodiscard]] std::uint64_t take_number() noexcept {
+    [[nodiscard]] bool has_tickets() const noexcept CHIME_REQUIRES(owner_) {
+        return wheel_.reserved() >= most_unstamped + 2;
+    }
+    void reserve_tickets() CHIME_REQUIRES(owner_);
+    void free_callback(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void free_callback(unit_index index, timed& its, std::uint64_t next_life) noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool try_free_callback(unit_index index, std::uint64_t next_life) noexcept CHIME_REQUIRES(owner_);
+    cancel_result cancel_and_destroy(unit_index index, callback& its, state_word armed) noexcept CHIME_REQUIRES(owner_);
+    cancel_result free_cancelled(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void share_callbacks() noexcept CHIME_REQUIRES(owner_);
+    void share_callbacks(std::size_t most) noexcept CHIME_REQUIRES(owner_);
+    void pay_callbacks() noexcept CHIME_REQUIRES(owner_);
+    void run_callback(unit_index index, ordinal now) CHIME_REQUIRES(owner_);
+    void end_run(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void run_posted(unit_index index) CHIME_REQUIRES(owner_);
+    void count_arm() noexcept CHIME_REQUIRES(owner_);
+    void count_end(bool has_fired) noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] std::uint64_t take_number() noexcept CHIME_REQUIRES(owner_) {
         const std::uint64_t taken = next_number_;
         next_number_ += timed::next_number;
         return taken;
@@ -240,7 +249,7 @@ class worker final : public clock_listener {
     [[nodiscard]] std::uint64_t unnumbered() const noexcept { return timed::unnumbered | seat_; }
     [[nodiscard]] timer_handle name_of(unit_index index, std::uint64_t life) const noexcept;
     /// The ticket of this one, if it has one, has nobody behind it any more.
-    void leave_wheel(timed& its) noexcept {
+    void leave_wheel(timed& its) noexcept CHIME_REQUIRES(owner_) {
         const std::uint32_t ticket = its.ticket_word();
         if ((ticket & timed::vacant_ticket) != 0) return;
         its.set_ticket_word(ticket | timed::vacant_ticket);
@@ -248,88 +257,95 @@ class worker final : public clock_listener {
         --wheel_live_;
     }
     /// What keeps the loop going, as far as the owner knows; may be negative, and is right together with foreign_work_.
-    [[nodiscard]] std::int64_t local_work() const noexcept {
+    [[nodiscard]] std::int64_t local_work() const noexcept CHIME_REQUIRES(owner_) {
         return static_cast<std::int64_t>(counters_.pending.get() + counters_.tasks.get()) + posted_;
     }
 
     // worker_postpone.cpp, and inline in hot_paths.hpp
-    void accept(unit_index index, timed& its);
-    void place(unit_index index, timed& its, ordinal target) noexcept;
-    void place_sleep(unit_index index, timed& its, ordinal target) noexcept;
-    void put_ticket(unit_index index, timed& its, ordinal target) noexcept;
-    void move_ticket(unit_index index, timed& its, ordinal target) noexcept;
-    void move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept;
-    void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept;
+    void accept(unit_index index, timed& its) CHIME_REQUIRES(owner_);
+    void place(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
+    void place_sleep(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
+    void put_ticket(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
+    void move_ticket(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
+    void move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept CHIME_REQUIRES(owner_);
+    void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept
+        CHIME_REQUIRES(owner_);
     [[nodiscard]] bool try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns,
-                                       bool is_new) noexcept;
-    void stamp() noexcept;
-    void stamp_at(ordinal now) noexcept;
-    void stamp_one(const unstamped& entry, ordinal now) noexcept;
-    bool postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit);
+                                       bool is_new) noexcept CHIME_REQUIRES(owner_);
+    void stamp() noexcept CHIME_REQUIRES(owner_);
+    void stamp_at(ordinal now) noexcept CHIME_REQUIRES(owner_);
+    void stamp_one(const unstamped& entry, ordinal now) noexcept CHIME_REQUIRES(owner_);
+    bool postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit) CHIME_REQUIRES(owner_);
 
     // worker_tasks.cpp
-    [[nodiscard]] unit_index take_slot();
-    void free_slot(unit_index index) noexcept;
-    void begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise);
-    void limit_wait(unit_index index, wait_limit limit) noexcept;
-    void fire_sleeper(unit_index index, state_word value, ordinal now);
-    void end_timer(task_slot& its, wake_cause cause) noexcept;
-    void end_wait(task_slot& its, wake_cause cause) noexcept;
-    void resume(unit_index index, wake_cause cause);
-    void end_borrowed_wait(unit_index index) noexcept;
-    void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept;
-    void destroy_task(unit_index index) noexcept;
-    bool run_scheduled(unit_index index);
-    [[nodiscard]] task_slot& current_slot() const noexcept { return slots_.at(current_slot_); }
-    void require_wait() const;
+    [[nodiscard]] unit_index take_slot() CHIME_REQUIRES(owner_);
+    void free_slot(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
+    void limit_wait(unit_index index, wait_limit limit) noexcept CHIME_REQUIRES(owner_);
+    void fire_sleeper(unit_index index, state_word value, ordinal now) CHIME_REQUIRES(owner_);
+    void end_timer(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
+    void end_wait(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
+    void resume(unit_index index, wake_cause cause) CHIME_REQUIRES(owner_);
+    void end_borrowed_wait(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept CHIME_REQUIRES(owner_);
+    void destroy_task(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    bool run_scheduled(unit_index index) CHIME_REQUIRES(owner_);
+    [[nodiscard]] task_slot& current_slot() const noexcept CHIME_REQUIRES(owner_) { return slots_.at(current_slot_); }
+    void require_wait() const CHIME_REQUIRES(owner_);
+
+    [[no_unique_address]] base::role owner_;  ///< Who drives it. What it guards, nobody else may touch.
 
     crew& crew_;
     callback_pool& callbacks_;
     slot_pool& slots_;
     units units_;
-    unit_magazine<callback_pool> free_callbacks_;
-    unit_magazine<slot_pool> free_slots_;
+    unit_magazine<callback_pool> free_callbacks_ CHIME_GUARDED_BY(owner_);
+    unit_magazine<slot_pool> free_slots_ CHIME_GUARDED_BY(owner_);
     clock_source* clock_;
     const worker_settings& settings_;
     const std::uint32_t seat_;
     const bool is_alone_;  ///< There will never be another worker in this crew.
 
     storage wheel_memory_{nullptr};
-    ticket_wheel wheel_;
-    std::size_t wheel_live_ = 0;  ///< Timers whose tickets are in the wheel.
-    std::uint64_t next_number_;
-    std::uint64_t number_limit_ = 0;
-    ordinal now_ = 0;  ///< Of this turn.
-    bool is_firing_ = false;
+    ticket_wheel wheel_ CHIME_GUARDED_BY(owner_);
+    std::size_t wheel_live_ CHIME_GUARDED_BY(owner_) = 0;  ///< Timers whose tickets are in the wheel.
+    std::uint64_t next_number_ CHIME_GUARDED_BY(owner_);
+    std::uint64_t number_limit_ CHIME_GUARDED_BY(owner_) = 0;
+    ordinal now_ CHIME_GUARDED_BY(owner_) = 0;  ///< Of this turn.
+    bool is_firing_ CHIME_GUARDED_BY(owner_) = false;
 
-    unit_queue ready_;  ///< What is ready, if this worker is alone;
-    ready_ring ring_;   ///< if not, for all to take.
-    bool is_searching_ = false;
-    std::uint32_t victim_ = 0;  ///< Where to begin to look for work.
-    std::size_t inline_left_ = 0;
-    unit_index taken_ = no_unit;  ///< From the inbox, last first; being put in order.
-    unit_index ordered_ = no_unit;
-    bool is_ordering_ = false;
+    unit_queue ready_ CHIME_GUARDED_BY(owner_);  ///< What is ready, if this worker is alone;
+    ready_ring ring_;                            ///< if not, for all to take.
+    bool is_searching_ CHIME_GUARDED_BY(owner_) = false;
+    std::uint32_t victim_ CHIME_GUARDED_BY(owner_) = 0;  ///< Where to begin to look for work.
+    std::size_t inline_left_ CHIME_GUARDED_BY(owner_) = 0;
+    unit_index taken_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< From the inbox, last first; being put in order.
+    unit_index ordered_ CHIME_GUARDED_BY(owner_) = no_unit;
+    bool is_ordering_ CHIME_GUARDED_BY(owner_) = false;
 
-    std::array<unstamped, most_unstamped> unstamped_;
-    std::size_t unstamped_count_ = 0;
+    std::array<unstamped, most_unstamped> unstamped_ CHIME_GUARDED_BY(owner_);
+    std::size_t unstamped_count_ CHIME_GUARDED_BY(owner_) = 0;
 
-    unit_index current_slot_ = no_unit;
-    wake_cause cause_ = wake_cause::timer;
-    std::coroutine_handle<> ended_;  ///< The outermost frame of the current task, when it is through.
-    std::exception_ptr failure_;
-    bool has_departed_ = false;
-    bool is_condemned_ = false;
-    bool prefers_ready_ = false;
-    bool is_in_turn_ = false;         ///< At the beginning of a turn: the last one was ended by an exception.
-    bool begins_with_ready_ = false;  ///< After an exception, what it has kept from running comes first.
-    bool was_parked_ = false;
+    unit_index current_slot_ CHIME_GUARDED_BY(owner_) = no_unit;
+    wake_cause cause_ CHIME_GUARDED_BY(owner_) = wake_cause::timer;
+    /// The outermost frame of the current task, when it is through.
+    std::coroutine_handle<> ended_ CHIME_GUARDED_BY(owner_);
+    std::exception_ptr failure_ CHIME_GUARDED_BY(owner_);
+    bool has_departed_ CHIME_GUARDED_BY(owner_) = false;
+    bool is_condemned_ CHIME_GUARDED_BY(owner_) = false;
+    bool prefers_ready_ CHIME_GUARDED_BY(owner_) = false;
+    /// At the beginning of a turn: the last one was ended by an exception.
+    bool is_in_turn_ CHIME_GUARDED_BY(owner_) = false;
+    /// After an exception, what it has kept from running comes first.
+    bool begins_with_ready_ CHIME_GUARDED_BY(owner_) = false;
+    bool was_parked_ CHIME_GUARDED_BY(owner_) = false;
 
-    std::size_t swept_callbacks_ = 0;
-    std::size_t swept_slots_ = 0;
+    std::size_t swept_callbacks_ CHIME_GUARDED_BY(owner_) = 0;
+    std::size_t swept_slots_ CHIME_GUARDED_BY(owner_) = 0;
 
-    std::size_t owed_callbacks_ = 0;  ///< Records that others have taken and we have got; see pay_callbacks().
-    std::int64_t posted_ = 0;         ///< Functions that wait to be run.
+    /// Records that others have taken and we have got; see pay_callbacks().
+    std::size_t owed_callbacks_ CHIME_GUARDED_BY(owner_) = 0;
+    std::int64_t posted_ CHIME_GUARDED_BY(owner_) = 0;  ///< Functions that wait to be run.
     worker_counters counters_;
 
     // What other threads read.
