@@ -16,7 +16,7 @@ unsigned cpu_pool::thread_count() const noexcept {
 }
 
 /// Without the lock, which in a forked child nobody may ever give back: for whoever knows that nobody submits.
-bool cpu_pool::has_threads() const noexcept {
+bool cpu_pool::has_threads() const noexcept CHIME_NOT_ANALYSED {
     return !state_->threads.empty();
 }
 

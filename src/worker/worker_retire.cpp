@@ -35,7 +35,10 @@ void worker::retire() noexcept {
     is_ordering_ = false;
 
     // Those that are due soon first, and somebody called for them: with a million timers the rest takes a while.
-    wheel_.visit_until(now_ + soon_ns, [this](unit_index index) { give_away_timer(index); });
+    wheel_.visit_until(now_ + soon_ns, [this](unit_index index) {
+        assume_owner(this);  // As we are.
+        give_away_timer(index);
+    });
     crew_.call_somebody();
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         give_away_timer(callback_pool::index_of(position));

@@ -108,9 +108,9 @@ case "$way" in
         cmake -S "$source_dir" -B build "-DCMAKE_CXX_COMPILER=$compiler"
         grep --quiet '^CMAKE_BUILD_TYPE:STRING=Release$' build/CMakeCache.txt || fail "a plain build is not a release"
         # What it would build is enough to know.
-        ninja -C build -t commands >commands
-        grep --quiet 'libchime\.a' commands || fail "a plain build makes no libchime.a"
-        if grep --extended-regexp " $source_dir/(tests|examples|demo|bench)/" commands; then
+        ninja -C build -t commands >planned
+        grep --quiet 'libchime\.a' planned || fail "a plain build makes no libchime.a"
+        if grep --extended-regexp " $source_dir/(tests|examples|demo|bench)/" planned; then
             fail "a plain build makes what is above"
         fi
         ;;

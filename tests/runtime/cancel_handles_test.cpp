@@ -211,7 +211,7 @@ TEST(cancel, with_random_bits_for_a_handle_is_gone) {
         if (random.one_in(2)) forged.index %= 1024;
         if (random.one_in(4)) forged.index |= 1U << 31U;
         if (forged.life < 1'000'000) continue;  // Those have been given away, perhaps.
-        timers.prefetch(forged);  // Must not even be noticed.
+        timers.prefetch(forged);                // Must not even be noticed.
         ASSERT_EQ(timers.cancel(forged), cancel_result::gone) << replay_hint();
         ASSERT_EQ(timers.cancel_and_wait(forged), cancel_result::gone) << replay_hint();
         ASSERT_FALSE(timers.postpone(forged, 1ns)) << replay_hint();
