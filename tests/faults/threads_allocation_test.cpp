@@ -42,11 +42,11 @@ class busy_work {
     explicit busy_work(timers& home) : home_(home) {}
 
     void one_round() {
-        const timer_handle plain = home_.after(1ms, [this] { ++fired_; });
+        const timer_handle plain = home_.after(1h, [this] { ++fired_; });
         const timer_handle watched = home_.after(
-            1ms, [this] { ++fired_; }, source_.token());
-        const timer_handle periodic = home_.every(1ms, missed_ticks::skip, [this] { ++fired_; });
-        is_right_ = is_right_ && home_.postpone(plain, 2ms) && home_.postpone(plain, 1us);
+            1h, [this] { ++fired_; }, source_.token());
+        const timer_handle periodic = home_.every(1h, missed_ticks::skip, [this] { ++fired_; });
+        is_right_ = is_right_ && home_.postpone(plain, 2h) && home_.postpone(plain, 1us);
         is_right_ = is_right_ && home_.cancel(watched) == cancel_result::cancelled;
         is_right_ = is_right_ && home_.cancel(periodic) == cancel_result::cancelled;
     }
