@@ -224,6 +224,7 @@ CHIME_SCENARIO(crew, fires_once_what_is_postponed_while_its_worker_retires, .sha
     zero.join();
     one.join();
     both.require_rest();
+    shim::require_equal(both->stats().migrated, 1, "times that it has moved");
 }
 
 /// It is given away, adopted, and says the same as before: whoever has looked at it meanwhile gives it back to who has it.

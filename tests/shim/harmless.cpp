@@ -66,6 +66,8 @@ constexpr excuse excuses[] = {
      "the word is released by the end of the run, and acquired afterwards"},
     // Postponing.
     {"src/worker/crew_postpone.cpp", "value = its.state.load(base::memory_order_acquire);", "acquire", swap_follows},
+    {"src/worker/crew_postpone.cpp", "compare_exchange_weak(value, unlocked", "seq_cst",
+     "whoever comes after it has locked the word before he unlocks it, and that is seq_cst; a locked instruction either way"},
     {"src/worker/crew_postpone.cpp", "its.deadline.exchange", "acq_rel",
      "the word is unlocked afterwards, which releases"},
     // Tasks.

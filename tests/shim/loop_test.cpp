@@ -151,7 +151,13 @@ CHIME_SCENARIO(loop, that_is_polled_learns_that_somebody_has_cancelled_the_last_
     account fired;
     const time_point began = shim::now();
     const int descriptor = loop->poll_fd();
-    const timer_handle far = loop->timers().at(began + 1h, exact_callback(fired, began + 1h));
+    timer_handle far;
+    timer_handle farther;
+    loop->post([&] {
+        far = loop->timers().at(began + 1h, exact_callback(fired, began + 1h));
+        farther = loop->timers().at(began + 2h, exact_callback(fired, began + 2h));
+    });
+    loop->poll();  // So that they are the loop's own, and more than what others have counted.
     thread foreign(
         [&] {
             loop->poll();
@@ -162,9 +168,10 @@ CHIME_SCENARIO(loop, that_is_polled_learns_that_somebody_has_cancelled_the_last_
         },
         "foreign");
     require(loop->timers().cancel(far) == cancel_result::cancelled, "it is pending");
+    require(loop->timers().cancel(farther) == cancel_result::cancelled, "it is pending");
     foreign.join();
     require(shim::now() == began, "nobody waits for what was cancelled");
-    fired.require_ended(0, 1);
+    fired.require_ended(0, 2);
     loop.require_rest();
 }
 
