@@ -8,15 +8,19 @@ import math
 COLOURS = {
     "boost.asio": "#d9485f",
     "boost.asio.fresh": "#ec93a0",
+    "boost.asio.ahead": "#b03048",
     "libuv": "#1f9e89",
     "libevent": "#7fae4e",
     "libev": "#e08e1b",
+    "libev.ahead": "#b8720f",
     "std.multimap": "#7d8590",
     "std.priority_queue": "#a9aeb6",
     "go": "#19a7c9",
     "tokio": "#b0703c",
     "chime.wheel": "#3d7bfd",
     "chime.timers": "#2a5bd0",
+    "chime.wheel.ahead": "#7aa5ff",
+    "chime.timers.ahead": "#5578d8",
     "chime.io_context": "#5f9bff",
     "chime.runtime": "#1d46a8",
     "raw.sleeper": "#50565e",
@@ -27,6 +31,11 @@ COLOURS = {
 
 def colour(contender):
     return COLOURS.get(contender, "#3d7bfd" if is_ours(contender) else "#888888")
+
+
+def looks_ahead(contender):
+    """Whether it is told what comes next."""
+    return contender.endswith(".ahead")
 
 
 def is_ours(contender):
@@ -126,7 +135,8 @@ class Report:
     def compared(self):
         """For each workload and case: every part of chime that took part, and the best of the others, by median.
 
-        Who is early more often than not, and what is no timer service, is no rival."""
+        Who is early more often than not, and what is no timer service, is no rival. Those who are told what comes next
+        have only their like for rivals."""
         for workload in self.data["workloads"]:
             name = workload["name"]
             for case in self.cases(name):
@@ -134,5 +144,7 @@ class Report:
                 ours = [row for row in rows if row[0].startswith("chime")]
                 others = [row for row in rows if not is_ours(row[0]) and row[1] >= 0
                           and not row[0].startswith(("layout", "raw", "boost.asio.fresh"))]
-                for each in ours if others else ():
-                    yield name, case, each, min(others, key=lambda it: it[1])
+                for each in ours:
+                    rivals = [row for row in others if looks_ahead(row[0]) == looks_ahead(each[0])]
+                    if rivals:
+                        yield name, case, each, min(rivals, key=lambda it: it[1])

@@ -191,7 +191,7 @@ class LogAxis:
 def curve(name, points):
     """A contender's line and its dots; chime's is the thick one."""
     width = 3.5 if name.startswith("chime") else 1.8
-    dash = ' stroke-dasharray="5 3"' if name.startswith("layout") or name.endswith("fresh") else ""
+    dash = ' stroke-dasharray="5 3"' if name.startswith("layout") or name.endswith((".fresh", ".ahead")) else ""
     path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
     dots = "".join(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{width * 0.9:.1f}" fill="{colour(name)}"/>' for px, py in points)
     return (
