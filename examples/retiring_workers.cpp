@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// A change of shift: all workers of a runtime are replaced while a thousand timers are pending. Nothing is lost, nothing is
+// A change of shift: all workers of a runtime are replaced while two thousand timers are pending. Nothing is lost, nothing is
 // early, and the statistics tell who did what.
 
 #include <chime/error.hpp>

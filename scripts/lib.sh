@@ -10,7 +10,7 @@
 #   heading TEXT                        prints a heading for the step that follows
 #   note TEXT                           prints one line of information
 #   fail TEXT [EXIT_CODE]               prints "name: TEXT" on standard error and leaves (1)
-#   usage_error TEXT                    prints TEXT and the first line of usage(), leaves with 2;
+#   usage_error TEXT                    prints TEXT and the first paragraph of usage(), leaves with 2;
 #                                       the script defines usage()
 #   need_commands COMMAND=PACKAGE ...   installs the packages of those commands that are missing
 #   need_packages PACKAGE ...           installs those Debian packages that are missing
@@ -50,7 +50,7 @@ fail() {
 
 usage_error() {
     printf '%s: %s\n' "$(basename "$0")" "$1" >&2
-    usage | head -n 1 >&2
+    usage | sed -n '/^$/q;p' >&2
     exit 2
 }
 

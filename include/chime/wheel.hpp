@@ -1390,9 +1390,8 @@ class timer_wheel {
     static constexpr auto after_last_generation = static_cast<std::uint32_t>(std::uint64_t{2} << GenerationBits);
     /// How far ahead `arm` fetches what it will read: the records of timers that fired lie anywhere.
     static constexpr std::uint32_t arms_ahead = 8;
-    /// How many tickets may be looked at for every timer that may fire. A timer takes up to nine looks in its life: where
-    /// many tickets have to be dealt out before the first one fires, that takes more calls, not longer ones.
-    static constexpr std::size_t work_per_timer = 4;
+    /// How many tickets may be looked at for every timer that may fire: one is cascaded up to seven times, loaded and fired.
+    static constexpr std::size_t work_per_timer = 16;
 
     [[nodiscard]] static unsigned shift_of(const wheel_config& config) {
         if (const std::string problem = config.validate(); !problem.empty()) {

@@ -144,7 +144,8 @@ io_context::io_context(const io_context_config& config)
     : state_(std::make_unique<state>(config)), home_(&state_->crew), timers_(&state_->timers) {}
 
 io_context::~io_context() {
-    if (state_->crew.is_in_forked_child() && (state_->worker.is_driven() || state_->pool.has_threads())) {
+    if (state_->crew.is_in_forked_child() &&
+        (state_->worker.is_held() || state_->crew.is_visited() || state_->pool.has_threads())) {
         // The threads that were at it are in the parent, and whatever they were doing stays undone. All of it is left alone.
         [[maybe_unused]] const state* const left_alone = state_.release();
         return;
@@ -159,8 +160,8 @@ std::size_t io_context::state::run(std::size_t most, time_point limit) {
     detail::worker::assume_owner(&worker);
     std::size_t ran = 0;
     for (;;) {
-        // Relaxed: the end of `loop` looks once more and acquires, so that who comes out of here knows what was done before.
-        if (is_stopped.load(base::memory_order_relaxed)) break;
+        // Acquire: pairs with the release in stop(); what was done before it is seen by who runs next.
+        if (is_stopped.load(base::memory_order_acquire)) break;
         ran += loop.turn(most - ran);
         if (ran >= most) break;
         if (limit != never && worker.now() >= limit) break;

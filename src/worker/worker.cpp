@@ -18,8 +18,9 @@ namespace chime::inline v0::detail {
 
 namespace {
 
-/// Tickets looked at for every timer that may fire; see timer_wheel.
-constexpr std::size_t work_per_timer = 4;
+/// Tickets looked at for every timer that may fire. By default more than what other threads may arm in a turn: those that
+/// are due at once are all loaded before the first one fires.
+constexpr std::size_t work_per_timer = 16;
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
 constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
 

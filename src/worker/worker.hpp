@@ -79,8 +79,12 @@ class worker final : public clock_listener {
     /// Nobody drives it any more; false: somebody does.
     [[nodiscard]] bool try_end_for_good() noexcept;
     [[nodiscard]] bool is_driven() const noexcept {
-        return driver_.load(base::memory_order_relaxed) == driver::somebody;
+        // Acquire: pairs with the release of who ends; whoever takes the seat next has seen all that he has.
+        return driver_.load(base::memory_order_acquire) == driver::somebody;
     }
+
+    /// Or somebody tidies up in the place of the owner.
+    [[nodiscard]] bool is_held() const noexcept { return driver_.load(base::memory_order_acquire) != driver::nobody; }
 
     /// Obeys, fires, runs: at most `most` pieces of user code. Throws what they throw; everything else stays in order.
     /// Bounded by the budgets, unless told otherwise: then it does all that is there to do when it begins.
@@ -211,6 +215,7 @@ class worker final : public clock_listener {
     [[nodiscard]] std::size_t take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept
         CHIME_REQUIRES(owner_);
     void end_search() noexcept CHIME_REQUIRES(owner_);
+    void pass_on_call() noexcept CHIME_REQUIRES(owner_);
 
     // worker_retire.cpp
     void give_away_chain(unit_index chain) noexcept CHIME_REQUIRES(owner_);

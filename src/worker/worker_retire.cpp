@@ -39,6 +39,7 @@ void worker::retire() noexcept {
         assume_owner(this);  // As we are.
         give_away_timer(index);
     });
+    pass_on_call();
     crew_.call_somebody();
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         give_away_timer(callback_pool::index_of(position));
@@ -53,11 +54,15 @@ void worker::retire() noexcept {
     share_slots(free_slots_.count());
 
     first_deadline_.store(end_of_time, base::memory_order_relaxed);
-    if (is_called_.exchange(false, base::memory_order_seq_cst)) {
-        is_searching_ = true;  // We were called to help; somebody else has to.
-        end_search();
-    }
+    pass_on_call();
     crew_.call_somebody();
+}
+
+/// We were called to help; somebody else has to.
+void worker::pass_on_call() noexcept {
+    if (!is_called_.exchange(false, base::memory_order_seq_cst)) return;
+    is_searching_ = true;
+    end_search();
 }
 
 /// Units that are linked already, first first. Timers among them that were not accepted yet are numbered here, behind those

@@ -11,6 +11,7 @@
 #include <chime/runtime.hpp>
 #include <chime/sleep.hpp>
 #include <chime/spawn.hpp>
+#include <chime/testing.hpp>
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,19 @@ TEST(a_forked_child, may_destroy_a_context_whose_pool_works_in_the_parent) {
     context->run();
     EXPECT_TRUE(job.is_done());
     check_ledger_at_rest(*context);
+}
+
+TEST(a_forked_child, may_destroy_a_context_under_virtual_time_whose_pool_has_threads) {
+    const watchdog guard("fork with virtual time", 60s);
+    auto context = std::make_unique<testing::virtual_context>();
+    auto job = (*context)->cpu_pool().submit([] {});
+    context->run();
+    EXPECT_EQ(exit_code_of([&] {
+                  context.reset();
+                  return 17;
+              }),
+              17);
+    check_ledger_at_rest(**context);
 }
 
 TEST(a_forked_child, may_destroy_a_context_that_another_thread_runs_in_the_parent) {

@@ -144,6 +144,24 @@ TEST(regression, a_growth_refused_between_two_chains_of_one_tick_leaves_the_next
     }
 }
 
+TEST(regression, timers_fire_though_every_call_brings_several_that_are_due_for_each_that_may_fire) {
+    for (const std::size_t budget : {std::size_t{1}, std::size_t{64}, std::size_t{256}}) {
+        timer_wheel<int> wheel;
+        time_point now{1s};
+        wheel.advance(now, [](int) {});
+        wheel.arm(now + 1ms, 1);
+        bool has_fired = false;
+        for (int call = 0; call < 1'000 && !has_fired; ++call) {
+            now += 1ms;
+            for (std::size_t i = 0; i < 8 * budget; ++i) wheel.cancel(wheel.arm(now - 1ns, 0));
+            wheel.advance(
+                now, [&](int value) { has_fired |= value == 1; }, budget);
+        }
+        EXPECT_TRUE(has_fired) << "budget " << budget;
+        EXPECT_EQ(audit(wheel), "");
+    }
+}
+
 /// Arms another timer when it goes, and asks when to come back.
 struct successor {
     timer_wheel<std::unique_ptr<successor>>* wheel = nullptr;
