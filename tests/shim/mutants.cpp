@@ -150,8 +150,10 @@ int run_mutants(std::string_view filter) {
     for (const mutant& each : all) {
         const std::string source = source_line(each.where->name());
         const std::string_view reason = harmless_because(each.where->file, source, each.change);
-        const std::string answer =
-            answer_of_child([&] { return who_notices(each, places[each.where], !reason.empty()); });
+        const std::string answer = answer_of_child([&] {
+            const std::string expected = answer_of_its_scenario(each);
+            return expected.empty() ? who_notices(each, places[each.where], !reason.empty()) : expected;
+        });
         std::cout << each.where->name() << "  " << each.change << "  |  " << source.substr(0, 70) << "\n    ";
         if (const auto bug = old_bug_named(each); !bug.empty()) {
             std::cout << bug << "\n    ";
