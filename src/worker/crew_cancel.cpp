@@ -68,7 +68,8 @@ cancel_result crew::cancel(timer_handle which) noexcept {
     if (value != armed || its.owner() != mine->seat_) [[unlikely]]
         return cancel_whatever(which);
     if (its.its_operations().destroy != nullptr) return mine->cancel_and_destroy(which.index, its, value);
-    if (!its.state.compare_exchange_strong(value, vacant, base::memory_order_acq_rel)) [[unlikely]]
+    // Relaxed: the look before has acquired, and the record stays with us.
+    if (!its.state.compare_exchange_strong(value, vacant, base::memory_order_relaxed)) [[unlikely]]
         return cancel_whatever(which);
     mine->count_end(false);
     mine->leave_wheel(its);

@@ -28,7 +28,7 @@ constexpr std::string_view looks_again = "shutdown looks every millisecond; the 
 
 constexpr excuse excuses[] = {
     // The loop and the runtime.
-    {"src/runtime/io_context.cpp", "state_->is_stopped.store(false", "",
+    {"src/runtime/io_context.cpp", "state_->is_stopped.store(false", "seq_cst",
      "run() is called again by who knows of restart()"},
     {"src/runtime/runtime.cpp", "mine.gives_away.load", "acquire",
      "is_leaving is stored later and was acquired before"},
@@ -97,11 +97,11 @@ constexpr excuse excuses[] = {
     {"src/worker/ready_ring.hpp", "tail - head_.load(base::memory_order_acquire) == capacity", "acquire",
      held_back_reads},
     {"src/worker/ready_ring.hpp", "head_.compare_exchange_weak(head, head + ", "to release",
-     "the tail is acquired, and says what is there"},
-    {"src/worker/ready_ring.hpp", "head_.compare_exchange_weak(head, head + ", "failure",
-     "the tail is acquired, and says what is there"},
+     "the head that it swaps was acquired when it was read, and no two heads are the same"},
+    {"src/worker/ready_ring.hpp", "head_.compare_exchange_weak(head, head + half", "failure",
+     "take_half() sees that its tail is older than its head: that makes more than there is room for"},
     {"src/worker/ready_ring.hpp", "head = head_.load(base::memory_order_acquire);", "acquire",
-     "the tail is acquired, and says what is there"},
+     "take_half() sees that its tail is older than its head; pop() does not, and there it is noticed"},
     {"src/worker/parking.hpp", "published_.compare_exchange_strong(published, awake", "left out",
      "others ring once more than they have to"},
     {"src/worker/parking.cpp", "both = descriptors_.load", "acquire",

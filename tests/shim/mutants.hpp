@@ -45,5 +45,7 @@ struct mutant {
 
 /// The bug that a mutant puts back; empty: none that has a name.
 [[nodiscard]] std::string_view old_bug_named(const mutant& tried);
+/// What the scenario that is named for that bug has noticed; empty: nothing. In a child process.
+[[nodiscard]] std::string answer_of_its_scenario(const mutant& tried);
 
 }  // namespace chime::shim
