@@ -191,8 +191,14 @@ TEST(adding_a_worker_to_a_simulation, without_memory_changes_nothing) {
 TEST(retiring_a_worker, without_memory_loses_nothing) {
     watchdog guard("retiring a worker", 60s);
     // Whoever takes over may have no room in its wheel yet: it says so, and tries again.
-    const auto expect_no_memory = [](const std::exception_ptr& thrown) {
-        EXPECT_THROW(std::rethrow_exception(thrown), std::bad_alloc);
+    std::atomic<int> strangers{0};
+    const auto expect_no_memory = [&](const std::exception_ptr& thrown) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const std::bad_alloc&) {
+        } catch (...) {
+            ++strangers;
+        }
     };
     runtime home({.workers = 2, .max_timers = 10'000, .max_tasks = 1'000, .on_exception = expect_no_memory});
     std::atomic<int> fired{0};
@@ -210,6 +216,7 @@ TEST(retiring_a_worker, without_memory_loses_nothing) {
         });
     EXPECT_EQ(refused, 0U) << "all that is needed is there before";
     await_that([&] { return fired == armed; });
+    EXPECT_EQ(strangers.load(), 0);
     check_ledger_after_shutdown(home);
 }
 
