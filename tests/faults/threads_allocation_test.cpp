@@ -175,7 +175,11 @@ TEST(workers, without_memory_refuse_what_is_new_and_take_it_later) {
             guard.pat();
             if (is_through) {
                 joined.wait();
-                EXPECT_EQ(joined.take(), 7);
+                try {
+                    EXPECT_EQ(joined.take(), 7);
+                } catch (const std::bad_alloc&) {
+                    // It ran at once, and there was no memory for its sleep: whoever joins it is told.
+                }
             }
             EXPECT_EQ(home.block_on(give_large()), 7);
             await_that([&] { return home.stats().timers.tasks == 0; });  // It is counted a moment later.
