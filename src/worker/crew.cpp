@@ -120,7 +120,7 @@ worker* crew::add_worker() {
 /// the seat by then would take it for one of its own.
 bool crew::is_seat_clean(std::uint32_t seat) const noexcept {
     const auto is_held = [&](const timed& its, state_word busy_state) {
-        // Relaxed: the worker that has left has looked at all of them before, and whoever adds one has waited for it.
+        // Relaxed: the worker that has left has looked at all of them before, and is_driven() has acquired its end.
         const state_word value = its.state.load(base::memory_order_relaxed);
         return its.owner() == seat &&
                ((value & (linked_flag | locked_flag)) != 0 || (value & state_mask) == busy_state);

@@ -83,7 +83,7 @@ class worker final : public clock_listener {
         return driver_.load(base::memory_order_acquire) == driver::somebody;
     }
 
-    /// Or somebody tidies up in the place of the owner.
+    /// Like is_driven(), but also true while a thread tidies up in the place of an owner, and after the end.
     [[nodiscard]] bool is_held() const noexcept { return driver_.load(base::memory_order_acquire) != driver::nobody; }
 
     /// Obeys, fires, runs: at most `most` pieces of user code. Throws what they throw; everything else stays in order.

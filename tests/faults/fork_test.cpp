@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// After a fork the child may exec, end, or destroy what it has inherited, whatever the threads of the parent were doing.
+// After a fork the child may exec, end, or destroy what it has inherited while threads of the parent were using it.
 
 #include "runtime/watchdog.hpp"
 #include "support/ledger.hpp"
