@@ -525,6 +525,12 @@ class ticket_wheel {
     using slot_number = std::uint32_t;
     /// How much may be done before coming back, in tickets looked at.
     using work = std::size_t;
+    static constexpr work unlimited_work = std::numeric_limits<work>::max();
+    /// For an advance that may fire `budget` timers.
+    [[nodiscard]] static constexpr work work_for(std::size_t budget) noexcept {
+        constexpr work per_timer = 4;  // One is loaded and fired, and may have to be dealt out before.
+        return budget < unlimited_work / per_timer - 1 ? (budget + 1) * per_timer : unlimited_work;
+    }
 
     static constexpr unsigned level_bits = 8;
     static constexpr unsigned level_count = 8;
@@ -613,19 +619,40 @@ class ticket_wheel {
         return earliest;
     }
 
-    /// Begins an advance, with `live` timers pending: what was armed for the current tick has to be loaded first.
-    void begin_advance(std::size_t live) noexcept {
+    /// Begins an advance, with `live` timers pending: what was armed for the current tick has to be loaded first. Timers
+    /// with a number from `next_number` on wait for the next one. Or goes on with the last one, if that got no further than
+    /// to load and there is not all the time in the world now either: whoever arms what is due faster than that may be looked
+    /// at must not keep everything from firing.
+    void begin_advance(std::size_t live, std::uint64_t next_number, work left) noexcept {
         check_stale_ = tickets(live) - live > live / 8;
+        has_progress_ = false;
+        if (is_advancing_ && left != unlimited_work) return;
+        is_advancing_ = true;
+        number_limit_ = next_number;
         take_overdue_ = true;
         loaded_ = false;
     }
 
+    /// Ends it, if a timer has left the near run or nothing more is due. Otherwise the next one goes on.
+    void end_advance() noexcept {
+        if (has_progress_) is_advancing_ = false;
+    }
+
+    /// Is there an advance that has not ended?
+    [[nodiscard]] bool is_advancing() const noexcept { return is_advancing_; }
+
+    /// May the advance that is going on fire the timer with this number, if it is due in `tick`? Then its ticket belongs into
+    /// the near run.
+    [[nodiscard]] bool is_near(std::uint64_t number, std::uint64_t tick) const noexcept {
+        return is_advancing_ && number < number_limit_ && tick <= current_tick_;
+    }
+
     /// The first timer in order that is pending and due, for pop_due(); or null: there is none, or no work is left.
-    /// Timers with `number >= number_limit` wait for the next advance. Throws std::bad_alloc; nothing is lost.
+    /// Throws std::bad_alloc; nothing is lost.
     template <ticket_resolver Records>
-    const due_entry* find_due(Records& records, ordinal now, std::uint64_t number_limit, work& left) {
+    const due_entry* find_due(Records& records, ordinal now, work& left) {
         for (;;) {
-            if (!loaded_ && !load(records, number_limit, left)) return nullptr;
+            if (!loaded_ && !load(records, left)) return nullptr;
             const due_entry* const entry = near_.front();
             if (entry != nullptr && entry->deadline <= now) {
                 if (left == 0) return nullptr;
@@ -634,11 +661,12 @@ class ticket_wheel {
                     drop_due(records, *entry);
                 } else if (records.deadline(entry->index) != entry->deadline ||
                            records.number(entry->index) != entry->number) [[unlikely]] {
-                    move_due(records, *entry, number_limit);
+                    move_due(records, *entry);
                 } else {
                     return entry;
                 }
             } else if (!step(tick_of(now))) {
+                has_progress_ = true;
                 return nullptr;
             }
         }
@@ -647,6 +675,7 @@ class ticket_wheel {
     void pop_due() noexcept {
         near_.pop_front();
         credit_ += ticket_cost;
+        has_progress_ = true;
     }
 
     /// What find_due() has found cannot be decided about now: the next advance looks at it again. Needs reserve().
@@ -698,6 +727,7 @@ class ticket_wheel {
         }
         while (drain_.block != nullptr) end_block();
         near_.clear();
+        is_advancing_ = false;
         credit_ += static_cast<std::int64_t>(tickets(live)) * ticket_cost;
     }
 
@@ -860,7 +890,7 @@ class ticket_wheel {
 
     /// Brings everything that belongs to the current tick into the near run; false: no work is left.
     template <class Records>
-    bool load(Records& records, std::uint64_t number_limit, work& left) {
+    bool load(Records& records, work& left) {
         for (;;) {
             while (drain_.block != nullptr) {
                 if (left == 0) {
@@ -873,7 +903,7 @@ class ticket_wheel {
                     cascade_block(records);
                 } else {
                     near_.reserve(ticket_block::capacity);
-                    load_block(records, number_limit);
+                    load_block(records);
                     if (near_.unsettled() >= most_unsettled) near_.settle();
                 }
                 end_block();
@@ -908,7 +938,7 @@ class ticket_wheel {
 
     /// Loads the tickets of one block of the current tick.
     template <class Records>
-    void load_block(Records& records, std::uint64_t number_limit) noexcept {
+    void load_block(Records& records) noexcept {
         const std::size_t count = block_count();
         for (std::size_t position = 0; position < count; ++position) {
             records.prefetch(drain_.block->tickets[position].index);
@@ -922,7 +952,7 @@ class ticket_wheel {
             const due_entry entry{records.deadline(met.index), records.number(met.index), met.index, met.stamp};
             if (tick_of(entry.deadline) > current_tick_) {
                 replace(records, entry);
-            } else if (entry.number >= number_limit) {
+            } else if (entry.number >= number_limit_) {
                 put_again(overdue_slot, met);
             } else {
                 near_.append(entry);
@@ -954,14 +984,14 @@ class ticket_wheel {
 
     /// The first of the near run was postponed after it was loaded, or a new timer has inherited its ticket.
     template <class Records>
-    [[gnu::noinline]] void move_due(Records& records, const due_entry& entry, std::uint64_t number_limit) {
+    [[gnu::noinline]] void move_due(Records& records, const due_entry& entry) {
         const due_entry moved{records.deadline(entry.index), records.number(entry.index), entry.index, entry.stamp};
         reserve();
         near_.reserve(1);
         near_.pop_front();
         if (tick_of(moved.deadline) > current_tick_) {
             replace(records, moved);
-        } else if (moved.number >= number_limit) {
+        } else if (moved.number >= number_limit_) {
             put_again(overdue_slot, {moved.deadline, moved.index, moved.stamp});
         } else {
             near_.push(moved);
@@ -1115,7 +1145,10 @@ class ticket_wheel {
     std::uint32_t occupied_levels_ = 0;
     bool loaded_ = true;  ///< All of the current tick but the overdue slot is in the near run.
     bool take_overdue_ = false;
-    bool check_stale_ = true;  ///< Enough tickets are stale to look for them in cascades.
+    bool is_advancing_ = false;
+    bool has_progress_ = false;       ///< Of the call of an advance that is going on.
+    bool check_stale_ = true;         ///< Enough tickets are stale to look for them in cascades.
+    std::uint64_t number_limit_ = 0;  ///< Of the advance: what has this number or a higher one waits for the next.
     std::size_t stale_slack_;
     std::int64_t credit_;
     slot_table* slots_;
@@ -1233,6 +1266,8 @@ class timer_wheel {
     /// At most `budget` timers fire, and other work is bounded by a multiple of the budget. So it may fire fewer, even
     /// none, while more are due: then `next_deadline() <= now`. Only what was armed before the call fires; what
     /// `on_due` arms waits for the next one. What `on_due` postpones to a time that is due still fires, in order.
+    /// A call that fired none has not finished looking, and the next one goes on with that: what was armed in between waits
+    /// for the one after, so that nobody who keeps arming what is due can keep the others from firing.
     ///
     /// During `on_due` its timer is gone already. If it throws, its timer counts as fired and the others stay due.
     /// Called from inside `on_due` it does nothing and answers 0. Throws std::bad_alloc when a growth fails; then
@@ -1241,12 +1276,11 @@ class timer_wheel {
     std::size_t advance(time_point now, OnDue&& on_due, std::size_t budget = unlimited) {
         if (advancing_) return 0;
         now_ = std::max(now_, detail::to_ordinal(now));
-        const advance_guard guard(*this);
-        detail::ticket_wheel::work left =
-            budget < unlimited / work_per_timer - 1 ? (budget + 1) * work_per_timer : unlimited;
+        detail::ticket_wheel::work left = detail::ticket_wheel::work_for(budget);
+        const advance_guard guard(*this, left);
         std::size_t count = 0;
         while (count < budget) {
-            const detail::due_entry* const due = wheel_.find_due(records_, now_, number_limit_, left);
+            const detail::due_entry* const due = wheel_.find_due(records_, now_, left);
             if (due == nullptr) break;
             ++count;
             fire(due->index, on_due);
@@ -1372,14 +1406,16 @@ class timer_wheel {
     /// While it lives, timers fire, and new ones wait.
     class advance_guard {
      public:
-        explicit advance_guard(timer_wheel& wheel) noexcept : wheel_(wheel) {
+        advance_guard(timer_wheel& wheel, detail::ticket_wheel::work left) noexcept : wheel_(wheel) {
             wheel_.advancing_ = true;
-            wheel_.number_limit_ = wheel_.next_number_;
-            wheel_.wheel_.begin_advance(wheel_.size());
+            wheel_.wheel_.begin_advance(wheel_.size(), wheel_.next_number_, left);
         }
         advance_guard(const advance_guard&) = delete;
         advance_guard& operator=(const advance_guard&) = delete;
-        ~advance_guard() { wheel_.advancing_ = false; }
+        ~advance_guard() {
+            wheel_.wheel_.end_advance();
+            wheel_.advancing_ = false;
+        }
 
      private:
         timer_wheel& wheel_;
@@ -1390,8 +1426,6 @@ class timer_wheel {
     static constexpr auto after_last_generation = static_cast<std::uint32_t>(std::uint64_t{2} << GenerationBits);
     /// How far ahead `arm` fetches what it will read: the records of timers that fired lie anywhere.
     static constexpr std::uint32_t arms_ahead = 8;
-    /// How many tickets may be looked at for every timer that may fire: one is cascaded up to seven times, loaded and fired.
-    static constexpr std::size_t work_per_timer = 16;
 
     [[nodiscard]] static unsigned shift_of(const wheel_config& config) {
         if (const std::string problem = config.validate(); !problem.empty()) {
@@ -1517,7 +1551,7 @@ class timer_wheel {
             return;
         }
         const std::uint64_t tick = wheel_.tick_of(target);
-        if (advancing_ && moved.number < number_limit_ && tick <= wheel_.current_tick()) {
+        if (wheel_.is_near(moved.number, tick)) {
             const std::uint16_t stamp = moved.next_stamp();
             wheel_.put_near({target, moved.number, index, stamp});  // In time for this very advance.
             moved.set_ticket(stamp, wheel_.place_of(tick));
@@ -1539,7 +1573,6 @@ class timer_wheel {
     record_table records_;
     detail::chunked_array<std::uint32_t> free_;  ///< A stack: to walk a list through the records would miss the cache.
     bool advancing_ = false;
-    std::uint64_t number_limit_ = 0;  ///< Of the advance that is going on.
     std::uint64_t fired_ = 0;
     std::uint64_t postponed_ = 0;
     std::uint64_t retired_records_ = 0;

@@ -14,6 +14,10 @@ int fork_number() noexcept {
     return ::getpid();
 }
 
+void call_around_fork(void (*before)(), void (*after)()) noexcept {
+    static_cast<void>(::pthread_atfork(before, after, after));
+}
+
 unsigned usable_processors() noexcept {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);

@@ -13,6 +13,10 @@ using thread = std::thread;
 /// The number of this process; a forked child has another one.
 [[nodiscard]] int fork_number() noexcept;
 
+/// From now on whoever forks calls `before` first, and then `after`, in the parent and in the child. Only where there is
+/// memory for that; for locks that a child needs, and that another thread of the parent might hold.
+void call_around_fork(void (*before)(), void (*after)()) noexcept;
+
 /// How many processors the calling thread may run on; at least one.
 [[nodiscard]] unsigned usable_processors() noexcept;
 

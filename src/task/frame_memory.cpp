@@ -3,6 +3,7 @@
 
 #include "base/mutex.hpp"
 #include "base/poison.hpp"
+#include "base/thread.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,10 +44,24 @@ struct depot {
     slab* slabs CHIME_GUARDED_BY(mutex) = nullptr;  ///< All of them, so that whoever looks for leaks finds them.
 };
 
+depot& shared_depot() noexcept;
+
+// A forked child may destroy frames. Held across the fork, the lock is free in both; so the analysis sees only halves.
+void lock_depot() CHIME_NOT_ANALYSED {
+    shared_depot().mutex.lock();
+}
+void unlock_depot() CHIME_NOT_ANALYSED {
+    shared_depot().mutex.unlock();
+}
+
 /// Never destroyed: frames may be given back while the process is taken down.
 depot& shared_depot() noexcept {
     alignas(depot) static std::byte memory[sizeof(depot)];
-    static depot* const only = ::new (static_cast<void*>(memory)) depot;
+    static depot* const only = [] {
+        depot* const made = ::new (static_cast<void*>(memory)) depot;
+        base::call_around_fork(lock_depot, unlock_depot);
+        return made;
+    }();
     return *only;
 }
 

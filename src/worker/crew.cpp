@@ -112,7 +112,7 @@ worker* crew::add_worker() {
     if (count == owned_.capacity()) return nullptr;
     owned_.push_back(std::make_unique<worker>(*this, count));
     seats_[count].store(owned_.back().get(), base::memory_order_release);
-    seat_count_.store(count + 1, base::memory_order_release);  // Pairs with the acquire in seat_count().
+    seat_count_.store(count + 1, base::memory_order_seq_cst);  // See seat_count().
     return owned_.back().get();
 }
 

@@ -58,8 +58,9 @@ class crew {
     [[nodiscard]] worker& at(std::uint32_t seat) const noexcept {
         return *seats_[seat].load(base::memory_order_acquire);
     }
-    /// How many seats have ever been taken.
-    [[nodiscard]] std::uint32_t seat_count() const noexcept { return seat_count_.load(base::memory_order_acquire); }
+    /// How many seats have ever been taken. Seq_cst: who has said that he sleeps, and then looks whether anybody has work
+    /// for him, must see everybody who was there when somebody with work looked whether anybody sleeps.
+    [[nodiscard]] std::uint32_t seat_count() const noexcept { return seat_count_.load(base::memory_order_seq_cst); }
     /// A worker in a seat that is free; null: there is none. One thread at a time. Throws std::bad_alloc.
     [[nodiscard]] worker* add_worker();
     [[nodiscard]] bool is_alone() const noexcept { return is_alone_; }

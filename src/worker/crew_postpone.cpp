@@ -27,7 +27,7 @@ bool crew::postpone(timer_handle which, wait_limit limit) {
     // Acquire: pairs with the release that armed it, so that the owner is that of this life.
     const bool is_plain = its.state.load(base::memory_order_acquire) == armed && its.owner() == mine->seat_;
     // While timers fire, there must also be room among those that fire next.
-    if (!is_plain || mine->is_firing_ || !mine->has_tickets() || limit.is_absolute != 0 ||
+    if (!is_plain || mine->wheel_.is_advancing() || !mine->has_tickets() || limit.is_absolute != 0 ||
         !mine->try_stamp_later(which.index, which.timer_id(), limit.count, false)) [[unlikely]]
         return postpone_whatever(which, limit);
     mine->counters_.postponed.add();

@@ -10,7 +10,6 @@
 #include "worker/scopes.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <new>
 #include <utility>
 
@@ -18,11 +17,7 @@ namespace chime::inline v0::detail {
 
 namespace {
 
-/// Tickets looked at for every timer that may fire. By default more than what other threads may arm in a turn: those that
-/// are due at once are all loaded before the first one fires.
-constexpr std::size_t work_per_timer = 16;
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
-constexpr std::size_t unlimited_work = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
@@ -120,7 +115,7 @@ bool worker::tidy_up_elsewhere() {
     if (inbox_.is_closed()) return false;  // It has retired, and given away all that it had.
     const turn_scope scope(*this);
     assume_owner(this);  // Nobody else becomes it meanwhile.
-    obey(unlimited_work);
+    obey(unlimited_commands);
     share_callbacks(most_shared);
     share_slots(most_shared);
     return true;
@@ -132,7 +127,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const bool was_parked = std::exchange(was_parked_, false);
     const std::uint64_t obeyed_before = counters_.commands.get();
     counters_.turns.add();
-    obey(is_bounded ? settings_.command_budget : unlimited_work);
+    obey(is_bounded ? settings_.command_budget : unlimited_commands);
     if (owed_callbacks_ != 0) pay_callbacks();
     if (is_wanted_.load(base::memory_order_relaxed)) [[unlikely]] {
         is_wanted_.store(false, base::memory_order_relaxed);
@@ -148,7 +143,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
         share_slots(most_shared);
     }
     if (crew_.is_stopped() && !is_swept()) [[unlikely]]
-        sweep(is_bounded ? settings_.command_budget : unlimited_work);
+        sweep(is_bounded ? settings_.command_budget : unlimited_commands);
     if (!is_alone_) find_work();
 
     const time_point began = now();
@@ -166,6 +161,9 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     if (answer.ran < most) fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
     if (!begins_with_ready_) run_some();
     is_in_turn_ = false;
+    // Whoever postpones what is due may have been interrupted, and needs a processor: ours, if we have nothing else to do.
+    if (std::exchange(has_deferred_, false) && answer.ran == 0) [[unlikely]]
+        base::yield_this_thread();
 
     if (was_parked && answer.ran == 0 && counters_.commands.get() == obeyed_before) counters_.idle_wakeups.add();
     publish_wheel_counters();
@@ -266,114 +264,17 @@ void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
     if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
 }
 
-/// Takes what other threads want into the wheel and the queue, in the order in which they asked. Without a budget: all
-/// that is there when it begins; otherwise somebody who keeps sending would keep us here for ever.
-void worker::obey(std::size_t budget) {
-    bool may_take = true;
-    while (budget != 0) {
-        if (ordered_ != no_unit && !is_ordering_) {
-            const unit_index index = ordered_;
-            wheel_.reserve(1);  // The only step that may fail; what is not obeyed yet waits for the next turn.
-            ordered_ = units_.at(index).link.load(base::memory_order_relaxed);
-            obey_one(index);
-            counters_.commands.add();
-        } else if (taken_ != no_unit) {
-            // A stack gives the last first; turned round, one piece at a time, it is a queue.
-            const unit_index index = taken_;
-            timed& its = units_.at(index);
-            taken_ = its.link.load(base::memory_order_relaxed);
-            if ((its.state.load(base::memory_order_relaxed) & state_mask) == 0) {
-                // It is only given back, for which any order will do. See given_back in crew_cancel.cpp.
-                units_.prefetch(static_cast<unit_index>(its.deadline_now()));
-                obey_one(index);
-                counters_.commands.add();
-            } else {
-                its.link.store(ordered_, base::memory_order_relaxed);
-                ordered_ = index;
-            }
-            is_ordering_ = taken_ != no_unit;
-        } else {
-            if (!may_take) return;
-            may_take = budget != unlimited_work;
-            taken_ = take_commands();
-            if (taken_ == no_unit) return;
-            is_ordering_ = true;
-        }
-        if (budget != unlimited_work) --budget;
-    }
-}
-
-/// What is in the inbox and in the merge queue, last first. Taken in this order and put behind, what is in the merge queue
-/// is obeyed first: a thread whose first timer has ended up there, because its worker retired, and whose second one was
-/// sent to us, armed them in that order.
-unit_index worker::take_commands() noexcept {
-    const unit_index own = inbox_.take_all();
-    if (is_alone_) return own;
-    const unit_index orphaned = crew_.merged_.take_all();
-    if (own == no_unit || orphaned == no_unit) return own == no_unit ? orphaned : own;
-    unit_index first = own;
-    for (;;) {
-        const unit_index next = units_.at(first).link.load(base::memory_order_relaxed);
-        if (next == no_unit) break;
-        first = next;
-    }
-    units_.at(first).link.store(orphaned, base::memory_order_relaxed);
-    return own;
-}
-
-void worker::obey_one(unit_index index) {
-    timed& its = units_.at(index);
-    if (its.owner() != seat_) adopt(index, its);
-    if (!its.is_numbered() && (index & slot_bit) == 0) ++owed_callbacks_;
-    // Release: the link is free to be used by whoever sees this. Acquire: what was written before it was pushed.
-    const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel) & ~linked_flag;
-    if ((index & slot_bit) != 0) {
-        switch (phase_of(value)) {
-        case task_phase::scheduled: make_ready(index); break;
-        case task_phase::idle:
-            // Whether it was moved or not: the owner may have overtaken that, and left the ticket to us.
-            if (its.is_numbered()) accept(index, its);
-            break;
-        case task_phase::vacant:
-            if ((value & locked_flag) == 0) free_slot(index);
-            break;
-        default: break;
-        }
-        return;
-    }
-    switch (state_of(value)) {
-    case timer_state::armed: accept(index, its); break;
-    case timer_state::posted: push_ready(index); break;
-    case timer_state::vacant:
-        if ((value & locked_flag) == 0) free_callback(index);  // Otherwise whoever holds the lock pushes it once more.
-        break;
-    default: break;
-    }
-}
-
-/// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it again.
-void worker::adopt(unit_index, timed& its) noexcept {
-    counters_.adopted.add();
-    its.disown_ticket();  // Wherever that is, it is in no wheel that anybody turns.
-    its.set_owner(seat_);
-    // It keeps its number, so that those of one origin stay in order; and it counts as armed before this turn.
-    if (its.is_numbered()) next_number_ = std::max(next_number_, its.arming_number() + timed::next_number);
-}
-
 /// Fires what was due and armed before this turn, in order of (deadline, number) [G2].
 void worker::fire_due(std::size_t budget, turn_answer& answer) {
     if (wheel_live_ == 0) return;
-    number_limit_ = next_number_;
-    wheel_.begin_advance(wheel_live_);
-    is_firing_ = true;
-    struct not_firing {
-        ~not_firing() { flag = false; }
-        bool& flag;
-    } const at_the_end{is_firing_};
-    ticket_wheel::work left =
-        budget < unlimited_work / work_per_timer - 1 ? (budget + 1) * work_per_timer : unlimited_work;
+    ticket_wheel::work left = ticket_wheel::work_for(budget);
+    wheel_.begin_advance(wheel_live_, next_number_, left);
+    struct end_of_advance {
+        ~end_of_advance() { wheel.end_advance(); }
+        ticket_wheel& wheel;
+    } const at_the_end{wheel_};
     while (budget != 0) {
-        const due_entry* const due = wheel_.find_due(units_, now_, number_limit_, left);
+        const due_entry* const due = wheel_.find_due(units_, now_, left);
         if (due == nullptr) break;
         const due_entry found = *due;
         wheel_.reserve(2);  // For a ticket that is put back, and one for the next tick of a periodic timer.
@@ -400,6 +301,7 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
         }
         if ((value & locked_flag) != 0) {  // Somebody is postponing it. Nobody waits for him: it is looked at again.
             wheel_.defer_due(units_, due);
+            has_deferred_ = true;
             return false;
         }
         if ((value & moved_flag) != 0) {  // Somebody has: what the wheel has looked at may be the old deadline.

@@ -189,11 +189,14 @@ class worker final : public clock_listener {
     [[nodiscard]] static time_point base_now() noexcept;
     [[nodiscard]] time_point followed_now() const noexcept;
 
-    // worker.cpp
+    // worker_commands.cpp
+    static constexpr std::size_t unlimited_commands = std::numeric_limits<std::size_t>::max();
     void obey(std::size_t budget) CHIME_REQUIRES(owner_);
     [[nodiscard]] unit_index take_commands() noexcept CHIME_REQUIRES(owner_);
     void obey_one(unit_index index) CHIME_REQUIRES(owner_);
     void adopt(unit_index index, timed& its) noexcept CHIME_REQUIRES(owner_);
+
+    // worker.cpp
     void fire_due(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
     [[nodiscard]] bool fire_one(const due_entry& due, ordinal now) CHIME_REQUIRES(owner_);
     void run_ready(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
@@ -316,9 +319,9 @@ class worker final : public clock_listener {
     ticket_wheel wheel_ CHIME_GUARDED_BY(owner_);
     std::size_t wheel_live_ CHIME_GUARDED_BY(owner_) = 0;  ///< Timers whose tickets are in the wheel.
     std::uint64_t next_number_ CHIME_GUARDED_BY(owner_);
-    std::uint64_t number_limit_ CHIME_GUARDED_BY(owner_) = 0;
     ordinal now_ CHIME_GUARDED_BY(owner_) = 0;  ///< Of this turn.
-    bool is_firing_ CHIME_GUARDED_BY(owner_) = false;
+    bool
+        has_deferred_ CHIME_GUARDED_BY(owner_) = false;  ///< In this turn: something due that somebody else had locked.
 
     unit_queue ready_ CHIME_GUARDED_BY(owner_);  ///< What is ready, if this worker is alone;
     ready_ring ring_;                            ///< if not, for all to take.

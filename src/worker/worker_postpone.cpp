@@ -27,7 +27,7 @@ void worker::move_ticket(unit_index index, timed& its, ordinal target) noexcept 
     const std::uint64_t tick = wheel_.tick_of(target);
     if (wheel_.is_met_before(its.place(), tick)) return;  // The ticket will find out and move on.
     const std::uint16_t stamp = its.next_stamp();
-    if (is_firing_ && its.arming_number() < number_limit_ && tick <= wheel_.current_tick()) {
+    if (wheel_.is_near(its.arming_number(), tick)) {
         wheel_.put_near({target, its.arming_number(), index, stamp});  // In time for this very turn.
     } else {
         wheel_.put(wheel_.slot_for(tick), {target, index, stamp});

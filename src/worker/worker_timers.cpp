@@ -44,7 +44,7 @@ void worker::free_callback(unit_index index) noexcept {
 /// the next tick of the periodic timer whose callback it may be. Throws std::bad_alloc; nothing has changed.
 void worker::reserve_tickets() {
     if (!has_tickets()) wheel_.reserve(most_unstamped + 2);
-    if (is_firing_) wheel_.reserve_near(unstamped_count_ + 1);
+    if (wheel_.is_advancing()) wheel_.reserve_near(unstamped_count_ + 1);
 }
 
 /// The rest of arm(), if it is more than to note the delay.

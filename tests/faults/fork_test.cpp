@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -118,6 +119,30 @@ TEST(a_forked_child, may_destroy_a_context_that_another_thread_runs_in_the_paren
     context->timers().cancel(beating);
     loop->finish();
     check_ledger_at_rest(*context);
+}
+
+task<> nothing() {
+    co_return;
+}
+
+TEST(a_forked_child, makes_and_destroys_frames_whatever_the_threads_of_the_parent_were_doing) {
+    std::atomic<bool> is_over{false};
+    // More frames at a time than a thread keeps for itself: the others get some, and get at their lock.
+    const auto churn = [] {
+        std::vector<task<>> frames;
+        for (int count = 0; count < 500; ++count) frames.push_back(nothing());
+    };
+    std::jthread other([&] {
+        while (!is_over) churn();
+    });
+    for (int forks = 0; forks < 150 && !HasFailure(); ++forks) {
+        EXPECT_EQ(exit_code_of([&] {
+                      churn();
+                      return 17;
+                  }),
+                  17);
+    }
+    is_over = true;
 }
 
 TEST(a_forked_child, may_exec_or_end_from_anywhere) {

@@ -288,6 +288,31 @@ TEST(guarantee, g12_tasks_that_are_always_ready_do_not_starve_timers) {
     check_ledger_at_rest(*context);
 }
 
+/// In every turn it arms more timers that are due than the turn may look at.
+struct flood {
+    void operator()() const {
+        const time_point now = home.timers().now();
+        for (int count = 0; count < 40; ++count) home.timers().at(now, [] {});
+        if (rounds == 10) home.timers().at(now - 1ms, [over = &is_over] { *over = true; });
+        if (++rounds < 400 && !is_over) home.post(*this);
+    }
+    io_context& home;
+    int& rounds;
+    bool& is_over;
+};
+
+TEST(guarantee, g12_whoever_keeps_arming_what_is_due_does_not_starve_an_older_timer) {
+    testing::virtual_context context({.timer_budget = 1});
+    context.advance(1s);
+    bool has_fired = false;
+    int rounds = 0;
+    context->post(flood{*context, rounds, has_fired});
+    context.run();
+    EXPECT_TRUE(has_fired);
+    EXPECT_LT(rounds, 200);
+    check_ledger_at_rest(*context);
+}
+
 TEST(guarantee, g12_one_piece_at_a_time_timers_and_tasks_take_turns) {
     testing::virtual_context context;
     bool is_over = false;

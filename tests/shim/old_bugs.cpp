@@ -51,7 +51,7 @@ constexpr known_bug known_bugs[] = {
     {"B11: the answer says that this was its last run", "timer.that_is_periodic_is_cancelled_in_any_of_its_ticks",
      "src/worker/crew_cancel.cpp", "value | last_run_flag", "left out"},
     {"B12: a record that nobody can link or free any more", "task.is_cancelled_while_it_begins_to_sleep",
-     "src/worker/worker.cpp", "fetch_and(~linked_flag", "left out"},
+     "src/worker/worker_commands.cpp", "fetch_and(~linked_flag", "left out"},
     {"B13: a handle of another context is taken for one of this", "timer.of_another_loop_is_not_touched",
      "src/worker/crew.cpp", "last.fetch_add(1", "left out"},
     {"B16: cancelled at the very moment when it is due, it runs all the same",

@@ -17,8 +17,9 @@ namespace chime::test {
 
 /// What a timer wheel promises, in the dumbest form: a map sorted by (deadline, arming number).
 ///
-/// Timers are named by their arming number, which counts from 0. A turn is one call of `advance`: what is armed
-/// during a turn is put aside and joins the others when the turn ends. One thread, no limits, no tricks.
+/// Timers are named by their arming number, which counts from 0. A turn is one call of `advance`, or several if the first
+/// ones found no time to fire anything: what is armed during a turn is put aside and joins the others when it ends.
+/// One thread, no limits, no tricks.
 class sorted_model {
  public:
     struct due_timer {
@@ -80,7 +81,7 @@ class sorted_model {
     /// Time never runs back: an earlier `now` counts as the latest one.
     void begin_turn(time_point now) {
         now_ = std::max(now_, now);
-        in_turn_ = true;
+        in_turn_ = in_call_ = true;
     }
 
     /// The timer that must fire next in this turn.
@@ -97,12 +98,15 @@ class sorted_model {
         ++fired_;
     }
 
+    /// The call is over, but it has not finished looking: the next one belongs to the same turn.
+    void interrupt_turn() { in_call_ = false; }
+
     void end_turn() {
         for (const auto& [where, id] : waiting_) {
             timers_[where.second].now_is = state::armed;
         }
         armed_.merge(waiting_);
-        in_turn_ = false;
+        in_turn_ = in_call_ = false;
     }
 
     /// A whole turn at once: `on_due(due_timer)` for at most `budget` timers, in order.
@@ -145,6 +149,7 @@ class sorted_model {
     /// True once anything was cancelled or postponed: from then on the wheel's next deadline may be too early.
     bool disturbed() const { return disturbed_; }
     bool in_turn() const { return in_turn_; }
+    bool in_call() const { return in_call_; }
     time_point now() const { return now_; }
     std::size_t size() const { return armed_.size() + waiting_.size(); }
     std::uint64_t armed() const { return timers_.size(); }
@@ -173,6 +178,7 @@ class sorted_model {
     std::vector<timer> timers_;  // by arming number, all that ever were
     time_point now_;
     bool in_turn_ = false;
+    bool in_call_ = false;
     bool disturbed_ = false;
     std::uint64_t fired_ = 0;
     std::uint64_t cancelled_ = 0;

@@ -19,6 +19,12 @@ struct wheel_audit {
         return wheel_audit().look_at(wheel);
     }
 
+    /// Will the next advance go on with what the last one has begun?
+    template <class T, unsigned GenerationBits>
+    [[nodiscard]] static bool is_interrupted(const timer_wheel<T, GenerationBits>& wheel) {
+        return wheel.wheel_.is_advancing();
+    }
+
  private:
     /// The earliest ticket that a record could be found by.
     struct sighting {

@@ -101,6 +101,9 @@ class wheel_duel {
     void clear() {
         wheel_.clear();
         model_.clear();
+        if (!model_.in_call()) {
+            model_.end_turn();
+        }
         live_.clear();
         agree("clear");
     }
@@ -108,7 +111,7 @@ class wheel_duel {
     /// One call of `advance`; `inside(*this)` runs in on_due after each comparison.
     template <class Inside>
     std::size_t advance(time_point now, std::size_t budget, Inside&& inside) {
-        const turn_guard turn(model_, now);
+        const turn_guard turn(*this, now, budget);
         const std::uint64_t changes_before = changes();
         std::size_t fired = 0;
         const auto on_due = [&](payload&& value, time_point deadline) {
@@ -185,7 +188,7 @@ class wheel_duel {
         require(wheel_.size() == model_.size(), "size differs");
         require(wheel_.empty() == (model_.size() == 0), "empty() and size() contradict each other");
         require(wheel_.now() == model_.now(), "now differs");
-        if (!model_.in_turn()) {
+        if (!model_.in_call()) {
             check_ledger();
             if (audit_ == audit::after_each_operation) {
                 check_invariants();
@@ -210,18 +213,26 @@ class wheel_duel {
     /// Ends the model's turn also when on_due or the wheel throws.
     class turn_guard {
      public:
-        turn_guard(sorted_model& model, time_point now) : model_(model) { model_.begin_turn(now); }
+        turn_guard(wheel_duel& duel, time_point now, std::size_t budget) : duel_(duel) {
+            if (duel_.model_.in_turn() && budget == unlimited) duel_.model_.end_turn();
+            duel_.model_.begin_turn(now);
+        }
         ~turn_guard() { end(); }
         turn_guard(const turn_guard&) = delete;
         turn_guard& operator=(const turn_guard&) = delete;
         void end() const {
-            if (model_.in_turn()) {
-                model_.end_turn();
+            if (!duel_.model_.in_call()) {
+                return;
+            }
+            if (detail::wheel_audit::is_interrupted(duel_.wheel_)) {
+                duel_.model_.interrupt_turn();
+            } else {
+                duel_.model_.end_turn();
             }
         }
 
      private:
-        sorted_model& model_;
+        wheel_duel& duel_;
     };
 
     /// How much has happened to the timers so far.

@@ -6,12 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -144,22 +146,57 @@ TEST(regression, a_growth_refused_between_two_chains_of_one_tick_leaves_the_next
     }
 }
 
-TEST(regression, timers_fire_though_every_call_brings_several_that_are_due_for_each_that_may_fire) {
-    for (const std::size_t budget : {std::size_t{1}, std::size_t{64}, std::size_t{256}}) {
-        timer_wheel<int> wheel;
-        time_point now{1s};
-        wheel.advance(now, [](int) {});
-        wheel.arm(now + 1ms, 1);
-        bool has_fired = false;
-        for (int call = 0; call < 1'000 && !has_fired; ++call) {
-            now += 1ms;
-            for (std::size_t i = 0; i < 8 * budget; ++i) wheel.cancel(wheel.arm(now - 1ns, 0));
-            wheel.advance(
-                now, [&](int value) { has_fired |= value == 1; }, budget);
+class flood : public ::testing::TestWithParam<std::tuple<std::size_t, std::size_t, bool>> {};
+
+TEST_P(flood, of_timers_that_are_due_does_not_keep_an_older_one_from_firing) {
+    const auto [budget, due_for_each, are_cancelled] = GetParam();
+    timer_wheel<int> wheel;
+    const time_point now{1s};
+    wheel.advance(now, [](int) {});
+    wheel.arm(now - 1ms, 1);
+    bool has_fired = false;
+    for (int call = 0; call < 100 && !has_fired; ++call) {
+        for (std::size_t i = 0; i < due_for_each * budget; ++i) {
+            const timer_id id = wheel.arm(now, 0);
+            if (are_cancelled) wheel.cancel(id);
         }
-        EXPECT_TRUE(has_fired) << "budget " << budget;
-        EXPECT_EQ(audit(wheel), "");
+        wheel.advance(
+            now, [&](int value) { has_fired |= value == 1; }, budget);
     }
+    EXPECT_TRUE(has_fired);
+    EXPECT_EQ(audit(wheel), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(regression, flood,
+                         ::testing::Combine(::testing::Values(std::size_t{1}, std::size_t{64}, std::size_t{256}),
+                                            ::testing::Values(std::size_t{8}, std::size_t{60}), ::testing::Bool()));
+
+TEST(regression, a_call_without_a_budget_fires_what_came_while_another_was_interrupted) {
+    timer_wheel<int> wheel;
+    wheel.advance(time_point{1s}, [](int) {});
+    std::vector<int> fired;
+    const auto note = [&](int value) { fired.push_back(value); };
+    for (int value = 1; value <= 64; ++value) wheel.arm(time_point{1s}, value);
+    ASSERT_EQ(wheel.advance(time_point{1s}, note, 1), 0U) << "or this test tests nothing";
+    wheel.arm(time_point{0s}, 0);
+    EXPECT_EQ(wheel.advance(time_point{1s}, note), 65U);
+    EXPECT_TRUE(std::is_sorted(fired.begin(), fired.end()));
+}
+
+TEST(regression, what_is_moved_while_an_advance_is_interrupted_keeps_the_order) {
+    timer_wheel<int> wheel;
+    wheel.advance(time_point{1s}, [](int) {});
+    std::vector<int> fired;
+    const auto note = [&](int value) { fired.push_back(value); };
+    for (int value = 1; value <= 64; ++value) wheel.arm(time_point{1s}, value);
+    const timer_id last = wheel.arm(time_point{60s}, 0);
+    ASSERT_EQ(wheel.advance(time_point{1s}, note, 1), 0U) << "or this test tests nothing";
+    wheel.postpone(last, time_point{0s});
+    wheel.arm(time_point{0s}, 100);  // Was not there when the advance began.
+    while (wheel.next_deadline() == time_point{0s}) wheel.advance(time_point{1s}, note, 1);
+    ASSERT_GE(fired.size(), 2U);
+    EXPECT_EQ(fired.front(), 0);
+    EXPECT_LT(std::find(fired.begin(), fired.end(), 100) - fired.begin(), 4);
 }
 
 /// Arms another timer when it goes, and asks when to come back.

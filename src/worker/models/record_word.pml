@@ -5,7 +5,8 @@
 /* mutants: M_ACCEPT_WRITES_BACK M_STAMP_UNANNOUNCED M_STAMP_LOOKS_FIRST M_POSTPONE_KEEPS_MOVED M_DRAIN_WANTS_MOVED */
 
 /* The word of a callback's record, its deadline and its ticket: state_word.hpp, worker_timers.cpp, fire_one() and
- * obey_one() in worker.cpp. One record, used again for a second timer; its owner; and others who cancel and postpone it.
+ * obey_one() in worker.cpp and worker_commands.cpp. One record, used again for a second timer; its owner; and others who
+ * cancel and postpone it.
  *
  * Time may pass at any step. Nothing fires before the deadline in force, which is the one that was asked for last; at
  * rest the ticket is not later than that; a closure ends once; a record is not used again while it is linked or locked,

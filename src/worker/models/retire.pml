@@ -6,8 +6,8 @@
 /* mutants: M_MERGED_OBEYED_LAST */
 
 /* How a worker leaves and others take over what it had: worker_retire.cpp, send(), send_to_all(), add_worker() and
- * is_seat_clean() in crew.cpp, take_commands(), obey_one() and adopt() in worker.cpp, and those who want something of a
- * timer meanwhile: arm() in crew_timers.cpp, cancel() in crew_cancel.cpp, postpone() in crew_postpone.cpp.
+ * is_seat_clean() in crew.cpp, take_commands(), obey_one() and adopt() in worker_commands.cpp, and those who want
+ * something of a timer meanwhile: arm() in crew_timers.cpp, cancel() in crew_cancel.cpp, postpone() in crew_postpone.cpp.
  *
  * Every record has a word, and an owner: the worker in whose wheel its ticket is. Whoever wants something of the owner
  * sets `linked` in the word, in the step that gives him the right to, and pushes the record onto the owner's inbox. If

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <sstream>
 #include <utility>
 
@@ -110,6 +111,7 @@ unsigned execution::start(std::function<void()> body, std::string name) {
     }
     added.view.tick();
     added.steps = 0;
+    added.last = nullptr;
     added.has_looked = added.sees_newest = added.is_near = false;
     added.at_end.clear();
     added.image.reset();
@@ -177,6 +179,7 @@ void execution::approach(site& where, const void* address) {
     const bool is_known = std::find(cared_for_.begin(), known, line) != known;
     const bool is_cared_for = decides_.cares_for(where);
     if (is_cared_for && !is_known && cared_for_count_ < cared_for_.size()) cared_for_[cared_for_count_++] = line;
+    running_->last = &where;
     running_->is_near = is_cared_for || is_known || where.is_beside_focus;
     if (is_known && has_focus()) where.is_beside_focus = true;
 }
@@ -250,7 +253,7 @@ void execution::sound_false_alarm(choice_point where) {
 /// The current thread goes on, or somebody else does.
 void execution::choose(bool may_continue) {
     const pause own;
-    if (++outcome_.steps > options_.most_steps) fail("it does not come to an end");
+    if (++outcome_.steps > options_.most_steps) fail("it does not come to an end:" + where_all_stand());
     here_ = {running_->number, running_->steps++};
     sound_false_alarm(here_);
     ready_.clear();
@@ -282,7 +285,7 @@ void execution::let_others_run() {
             if (fibers_[thread]->now == fiber::state::ready) ready_.push_back(thread);
         }
         if (!ready_.empty()) break;
-        if (!advance_time()) fail("nobody can go on:" + who_waits());
+        if (!advance_time()) fail("nobody can go on:" + where_all_stand());
     }
     unsigned next = ready_.front();
     if (ready_.size() > 1) {
@@ -353,13 +356,26 @@ void execution::note(std::string what, const site* where) {
     outcome_.trace.push_back(std::move(line).str());
 }
 
-std::string execution::who_waits() const {
-    std::string text;
+std::string execution::where_all_stand() const {
+    std::ostringstream text;
     for (unsigned thread = 0; thread < count_; ++thread) {
         const fiber& each = *fibers_[thread];
-        if (each.now == fiber::state::blocked) text += " " + each.name + " waits for " + each.waits_how + ";";
+        if (each.now == fiber::state::finished) continue;
+        text << ' ' << each.name;
+        if (each.now == fiber::state::blocked) {
+            text << " waits for " << each.waits_how;
+        } else {
+            text << " could go on";
+        }
+        if (each.last != nullptr) text << ", behind " << each.last->name();
+        text << ';';
     }
-    return text;
+    return text.str();
+}
+
+void execution::tell_where_all_stand() {
+    is_inside_ = false;
+    std::cerr << '\n' << (only_ == nullptr ? " no execution is going on" : only_->where_all_stand()) << std::endl;
 }
 
 }  // namespace chime::shim

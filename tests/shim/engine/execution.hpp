@@ -72,6 +72,11 @@ class execution {
     [[nodiscard]] memory::choice values() noexcept { return {pick_value, this}; }
     [[nodiscard]] bool fails_spuriously();
 
+    /// For whoever wants to know why it does not come to an end.
+    [[nodiscard]] std::string where_all_stand() const;
+    /// The same, from inside a signal, by a program that ends.
+    static void tell_where_all_stand();
+
     [[nodiscard]] bool is_traced() const noexcept { return options_.traces; }
     void note(std::string what, const site* where = nullptr);
 
@@ -103,7 +108,6 @@ class execution {
     void sound_false_alarm(choice_point where);
     [[noreturn]] void leave();
     [[noreturn]] void end_fiber();
-    [[nodiscard]] std::string who_waits() const;
     static unsigned pick_value(void* self, unsigned count);
     static void enter(boost::context::detail::transfer_t from);
     static void crashed(int signal);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "shim/engine/memory.hpp"
+#include "shim/engine/sites.hpp"
 
 #include <chime/time.hpp>
 
@@ -60,7 +61,8 @@ struct fiber {
     std::function<void()> body;
 
     memory_view view;
-    std::uint32_t steps = 0;  ///< Its own choice points so far: together with the number, a place in any schedule.
+    const site* last = nullptr;  ///< Where it has touched something that others see.
+    std::uint32_t steps = 0;     ///< Its own choice points so far: together with the number, a place in any schedule.
 
     bool is_near = false;  ///< It is about to touch something that the strategy cares for.
 

@@ -13,6 +13,7 @@ namespace chime::inline v0::base {
 using thread = shim::thread;
 
 [[nodiscard]] int fork_number() noexcept;
+inline void call_around_fork(void (*)(), void (*)()) noexcept {}
 [[nodiscard]] unsigned usable_processors() noexcept;
 [[nodiscard]] unsigned usable_processor(unsigned position) noexcept;
 [[nodiscard]] std::error_code pin_this_thread(unsigned processor) noexcept;

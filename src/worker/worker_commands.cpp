@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "worker/crew.hpp"
+#include "worker/hot_paths.hpp"
+#include "worker/worker.hpp"
+
+#include <algorithm>
+
+// What other threads have asked for, and what retired workers have left: out of the inbox and the merge queue, into the
+// wheel and the ready queue.
+
+namespace chime::inline v0::detail {
+
+/// Takes what other threads want into the wheel and the queue, in the order in which they asked. Without a budget: all
+/// that is there when it begins; otherwise somebody who keeps sending would keep us here for ever.
+void worker::obey(std::size_t budget) {
+    bool may_take = true;
+    while (budget != 0) {
+        if (ordered_ != no_unit && !is_ordering_) {
+            const unit_index index = ordered_;
+            wheel_.reserve(1);  // The only steps that may fail; what is not obeyed yet waits for the next turn.
+            if (wheel_.is_advancing()) wheel_.reserve_near(1);
+            ordered_ = units_.at(index).link.load(base::memory_order_relaxed);
+            obey_one(index);
+            counters_.commands.add();
+        } else if (taken_ != no_unit) {
+            // A stack gives the last first; turned round, one piece at a time, it is a queue.
+            const unit_index index = taken_;
+            timed& its = units_.at(index);
+            taken_ = its.link.load(base::memory_order_relaxed);
+            if ((its.state.load(base::memory_order_relaxed) & state_mask) == 0) {
+                // It is only given back, for which any order will do. See given_back in crew_cancel.cpp.
+                units_.prefetch(static_cast<unit_index>(its.deadline_now()));
+                obey_one(index);
+                counters_.commands.add();
+            } else {
+                its.link.store(ordered_, base::memory_order_relaxed);
+                ordered_ = index;
+            }
+            is_ordering_ = taken_ != no_unit;
+        } else {
+            if (!may_take) return;
+            may_take = budget != unlimited_commands;
+            taken_ = take_commands();
+            if (taken_ == no_unit) return;
+            is_ordering_ = true;
+        }
+        if (budget != unlimited_commands) --budget;
+    }
+}
+
+/// What is in the inbox and in the merge queue, last first. Taken in this order and put behind, what is in the merge queue
+/// is obeyed first: a thread whose first timer has ended up there, because its worker retired, and whose second one was
+/// sent to us, armed them in that order.
+unit_index worker::take_commands() noexcept {
+    const unit_index own = inbox_.take_all();
+    if (is_alone_) return own;
+    const unit_index orphaned = crew_.merged_.take_all();
+    if (own == no_unit || orphaned == no_unit) return own == no_unit ? orphaned : own;
+    unit_index first = own;
+    for (;;) {
+        const unit_index next = units_.at(first).link.load(base::memory_order_relaxed);
+        if (next == no_unit) break;
+        first = next;
+    }
+    units_.at(first).link.store(orphaned, base::memory_order_relaxed);
+    return own;
+}
+
+void worker::obey_one(unit_index index) {
+    timed& its = units_.at(index);
+    if (its.owner() != seat_) adopt(index, its);
+    if (!its.is_numbered() && (index & slot_bit) == 0) ++owed_callbacks_;
+    // Release: the link is free to be used by whoever sees this. Acquire: what was written before it was pushed.
+    const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel) & ~linked_flag;
+    if ((index & slot_bit) != 0) {
+        switch (phase_of(value)) {
+        case task_phase::scheduled: make_ready(index); break;
+        case task_phase::idle:
+            // Whether it was moved or not: the owner may have overtaken that, and left the ticket to us.
+            if (its.is_numbered()) accept(index, its);
+            break;
+        case task_phase::vacant:
+            if ((value & locked_flag) == 0) free_slot(index);
+            break;
+        default: break;
+        }
+        return;
+    }
+    switch (state_of(value)) {
+    case timer_state::armed: accept(index, its); break;
+    case timer_state::posted: push_ready(index); break;
+    case timer_state::vacant:
+        if ((value & locked_flag) == 0) free_callback(index);  // Otherwise whoever holds the lock pushes it once more.
+        break;
+    default: break;
+    }
+}
+
+/// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it again.
+void worker::adopt(unit_index, timed& its) noexcept {
+    counters_.adopted.add();
+    its.disown_ticket();  // Wherever that is, it is in no wheel that anybody turns.
+    its.set_owner(seat_);
+    // It keeps its number, so that those of one origin stay in order; and it counts as armed before this turn.
+    if (its.is_numbered()) next_number_ = std::max(next_number_, its.arming_number() + timed::next_number);
+}
+
+}  // namespace chime::inline v0::detail
