@@ -21,27 +21,35 @@ struct alignas(64) task_slot : timed {
     std::coroutine_handle<> resume;     ///< The innermost frame, while the task is suspended.
     promise_base* innermost = nullptr;  ///< Its promise, if it is one of ours.
     std::coroutine_handle<> root;       ///< The outermost frame, which the slot owns.
-    /// For who may cancel or join it; with the lowest bit set: it is detached, and this is where it was spawned.
+    /// For who may cancel or join it; or, if it is detached, where it was spawned. And the two marks.
     base::atomic<std::uintptr_t> origin{detached};
 
     static constexpr std::uintptr_t detached = 1;
+    static constexpr std::uintptr_t borrowed = 2;  ///< A thread that is no worker has taken this slot, for this task.
 
     // Relaxed: the word decides whether it means anything, and who only prints it may be a moment late.
     [[nodiscard]] task_control* control() const noexcept {
         const std::uintptr_t value = origin.load(base::memory_order_relaxed);
-        return (value & detached) != 0 ? nullptr : reinterpret_cast<task_control*>(value);
+        return (value & detached) != 0 ? nullptr : reinterpret_cast<task_control*>(value & ~borrowed);
     }
     [[nodiscard]] const void* where() const noexcept {
         const std::uintptr_t value = origin.load(base::memory_order_relaxed);
-        return (value & detached) == 0 ? nullptr : reinterpret_cast<const void*>(value & ~detached);
+        return (value & detached) == 0 ? nullptr : reinterpret_cast<const void*>(value & ~(detached | borrowed));
     }
-    void forget_control() noexcept { origin.store(detached, base::memory_order_relaxed); }
+    [[nodiscard]] bool is_borrowed() const noexcept {
+        return (origin.load(base::memory_order_relaxed) & borrowed) != 0;
+    }
+    void forget_control() noexcept {
+        origin.store((origin.load(base::memory_order_relaxed) & borrowed) | detached, base::memory_order_relaxed);
+    }
 
-    void set_up(std::coroutine_handle<> outermost, task_control* control, const void* where) noexcept {
+    void set_up(std::coroutine_handle<> outermost, task_control* control, const void* where,
+                bool is_borrowed) noexcept {
         root = resume = outermost;
         innermost = nullptr;
-        origin.store(control != nullptr ? reinterpret_cast<std::uintptr_t>(control)
-                                        : reinterpret_cast<std::uintptr_t>(where) | detached,
+        origin.store((control != nullptr ? reinterpret_cast<std::uintptr_t>(control)
+                                         : reinterpret_cast<std::uintptr_t>(where) | detached) |
+                         (is_borrowed ? borrowed : 0),
                      base::memory_order_relaxed);
     }
 };

@@ -45,7 +45,7 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
         return false;
     }
     task_slot& its = slots_.at(index);
-    its.set_up(root, control, where);
+    its.set_up(root, control, where, here() == nullptr);
     if (settings_.records_locations) location_of(index).store(where, base::memory_order_relaxed);
     if (control != nullptr) control->moved_to(this, index);
     const state_word vacant = its.state.load(base::memory_order_relaxed);

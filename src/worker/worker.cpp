@@ -93,8 +93,16 @@ void worker::pay_callbacks() noexcept {
     share_callbacks(paid);
 }
 
+/// The same for slots that such threads have taken for their tasks.
+void worker::pay_slots() noexcept {
+    const std::size_t kept = std::min(free_slots_.count(), kept_in_reserve);
+    const std::size_t paid = std::min(owed_slots_, free_slots_.count() - kept);
+    owed_slots_ -= paid;
+    share_slots(paid);
+}
+
 void worker::share_slots(std::size_t most) noexcept {
-    if (free_slots_.is_empty()) return;
+    if (free_slots_.is_empty() || most == 0) return;
     free_slots_.donate(std::min(free_slots_.count(), most), [this](timed& its) { part_with(its); });
 }
 
@@ -129,6 +137,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_commands);
     if (owed_callbacks_ != 0) pay_callbacks();
+    if (owed_slots_ != 0) pay_slots();
     if (is_wanted_.load(base::memory_order_relaxed)) [[unlikely]] {
         is_wanted_.store(false, base::memory_order_relaxed);
         share_callbacks(most_shared);

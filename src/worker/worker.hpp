@@ -244,6 +244,7 @@ class worker final : public clock_listener {
     void share_callbacks() noexcept CHIME_REQUIRES(owner_);
     void share_callbacks(std::size_t most) noexcept CHIME_REQUIRES(owner_);
     void pay_callbacks() noexcept CHIME_REQUIRES(owner_);
+    void pay_slots() noexcept CHIME_REQUIRES(owner_);
     void run_callback(unit_index index, ordinal now) CHIME_REQUIRES(owner_);
     void end_run(unit_index index) noexcept CHIME_REQUIRES(owner_);
     void run_posted(unit_index index) CHIME_REQUIRES(owner_);
@@ -354,6 +355,7 @@ class worker final : public clock_listener {
 
     /// Records that others have taken and we have got; see pay_callbacks().
     std::size_t owed_callbacks_ CHIME_GUARDED_BY(owner_) = 0;
+    std::size_t owed_slots_ CHIME_GUARDED_BY(owner_) = 0;
     std::int64_t posted_ CHIME_GUARDED_BY(owner_) = 0;  ///< Functions that wait to be run.
     worker_counters counters_;
 

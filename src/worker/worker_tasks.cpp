@@ -53,6 +53,7 @@ unit_index worker::take_slot() {
 void worker::free_slot(unit_index index) noexcept {
     if (life_of(slots_.at(index).state.load(base::memory_order_relaxed)) >= settings_.life_limit) [[unlikely]]
         return;
+    if (slots_.at(index).is_borrowed()) ++owed_slots_;
     if (!free_slots_.push(index)) [[unlikely]] {
         part_with(slots_.at(index));
         slots_.push_shared(index, index);
@@ -189,7 +190,7 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     next.resume = frame;
     next.innermost = promise;
     task_control* const control = its.control();
-    next.origin.store(its.origin.load(base::memory_order_relaxed), base::memory_order_relaxed);
+    next.origin.store(its.origin.load(base::memory_order_relaxed) | task_slot::borrowed, base::memory_order_relaxed);
     if (other.settings_.records_locations) {
         const void* const where = control != nullptr ? control->where : its.where();
         other.location_of(seat).store(where, base::memory_order_relaxed);

@@ -87,6 +87,31 @@ TEST(a_stuck_worker, takes_ten_million_arms_of_others_in_waves_and_loses_none) {
     EXPECT_EQ(home.stats().timers.armed, armed);
 }
 
+task<> count_one(std::atomic<std::uint64_t>& ended) {
+    ended.fetch_add(1, std::memory_order_relaxed);
+    co_return;
+}
+
+TEST(tasks, that_are_spawned_outside_and_end_leave_no_memory_behind_however_many_they_are) {
+    watchdog guard("spawning from outside", 60s);
+    constexpr std::uint64_t most_at_a_time = 20'000;
+    const std::uint64_t count = scaled(6'000'000);
+    std::atomic<std::uint64_t> ended{0};
+    std::size_t before = 0;
+    runtime home({.workers = 2});
+    for (std::uint64_t spawned = 0; spawned < count; ++spawned) {
+        if (spawned == count / 10) before = resident_bytes();
+        if (spawned % 4'096 == 0) guard.pat();
+        spawn_detached(home, count_one(ended));
+        if (spawned + 1 - ended > most_at_a_time) await_that([&] { return spawned + 1 - ended < most_at_a_time / 2; });
+    }
+    await_that([&] { return ended == count; });
+    if (CHIME_TEST_SCALE == 1) {  // A sanitizer keeps books of its own that grow.
+        EXPECT_LT(resident_bytes(), before + (std::size_t{8} << 20U));
+    }
+    check_ledger_after_shutdown(home);
+}
+
 task<> sleep_for_an_hour(std::atomic<std::uint64_t>& asleep, std::atomic<std::uint64_t>& cancelled) {
     asleep.fetch_add(1, std::memory_order_relaxed);
     const wake_reason why = co_await sleep_for(1h);
