@@ -38,6 +38,7 @@ td.better { color: #1f9e89; font-weight: 700; }
 td.worse { color: #d9485f; font-weight: 700; }
 @media (max-width: 640px) { .glance .other, .glance .reference { display: none; } .glance td:first-child { white-space: normal; }
   .glance th, .glance td { padding: 4px 3px; } }
+@media (max-width: 440px) { .glance { font-size: .74rem; width: 100%; } .glance th, .glance td { padding: 4px 2px; } }
 td.ours { text-align: left; padding-left: 0; color: var(--soft); }
 svg .track { fill: var(--track); }
 svg .grid { stroke: var(--line); stroke-width: 1; }
@@ -62,7 +63,7 @@ thead th { color: var(--soft); font-weight: 600; }
 
 def bar_chart(caption, description, rows):
     """Horizontal bars: rows of (name, value, shown value, shown ratio)."""
-    row_height, label_width, value_width = 24, 124, 108
+    row_height, label_width, value_width = 24, 142, 108
     track = CHART_WIDTH - label_width - value_width
     # Who takes very much longer than most would make all others look alike: such a bar is cut, and looks it.
     ordered = sorted(value for _, value, _, _ in rows)
@@ -388,7 +389,8 @@ def page(report):
         "same seed, sizes and sequence of operations, and each checked its own answer. With a single thread time is "
         "virtual, so that all fire the same timers at the same moments; a contender that reads the clock per timer still "
         "pays for reading it. Go and tokio are programs of their own and live in real time. Where there are threads, or something really sleeps, time is real and wall time is shown. "
-        "Setting up is not measured. Absolute times differ between machines; the ratios travel better.</p>"
+        "Setting up is not measured. Names that end in .ahead: a program that has a batch of events at hand and fetches what the next "
+        "ones need, as far as the contender lets it. Absolute times differ between machines; the ratios travel better.</p>"
         f"{summary(report)}{key(report)}"
         f'{"".join(section(report, workload) for workload in data["workloads"])}'
         f"{numbers_table(report)}{contenders_table(report)}</body></html>\n"
