@@ -3,6 +3,7 @@
 """Draws the report of chime_bench as one HTML page that needs nothing else: report.py REPORT.json PAGE.html"""
 
 import html
+import pathlib
 import math
 import sys
 
@@ -10,55 +11,7 @@ from measured import Report, colour, is_ours, number, size, times, with_unit
 
 CHART_WIDTH = 360  # Units of a chart; a phone shows one per row at about this many pixels.
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2127; --soft: #5c6670; --line: #d9dee3; --paper: #ffffff; --track: #f1f3f5; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8ebee; --soft: #9aa4ae; --line: #343b43; --paper: #14171a; --track: #20252a; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1180px; padding: 24px 16px 48px; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 4px; }
-h2 { font-size: 1.25rem; margin: 40px 0 0; }
-p { max-width: 46rem; margin: 8px 0; }
-.soft { color: var(--soft); }
-.warning { border-left: 4px solid #e08e1b; padding-left: 12px; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 24px 36px;
-  margin-top: 12px; }
-figure { margin: 0; break-inside: avoid; }
-figcaption { font-weight: 600; margin-bottom: 4px; }
-svg { display: block; width: 100%; height: auto; max-width: 560px; }
-svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: var(--ink); }
-svg text.soft { fill: var(--soft); }
-svg text.strong { font-weight: 700; }
-svg text.early { fill: #d9485f; }
-svg .cut { fill: var(--paper); }
-a { color: inherit; }
-td.better { color: #1f9e89; font-weight: 700; }
-td.worse { color: #d9485f; font-weight: 700; }
-@media (max-width: 640px) { .glance .other, .glance .reference { display: none; } .glance td:first-child { white-space: normal; }
-  .glance th, .glance td { padding: 4px 3px; } }
-@media (max-width: 440px) { .glance { font-size: .74rem; width: 100%; } .glance th, .glance td { padding: 4px 2px; } }
-td.ours { text-align: left; padding-left: 0; color: var(--soft); }
-svg .track { fill: var(--track); }
-svg .grid { stroke: var(--line); stroke-width: 1; }
-.key { display: flex; flex-wrap: wrap; gap: 4px 18px; padding: 0; margin: 12px 0 0; list-style: none; font-size: .9rem; }
-.key span { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; margin-top: 12px; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 10px; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child, .text th, .text td { text-align: left; }
-thead th { color: var(--soft); font-weight: 600; }
-@media print {
-  :root { --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --track: #eee; }
-  body { max-width: none; padding: 0; font-size: 11pt; -webkit-print-color-adjust: exact; print-color-adjust: exact; }
-  .charts { grid-template-columns: repeat(2, 1fr); }
-  section { break-inside: avoid; }
-  .wide { overflow: visible; }
-  table { font-size: 7pt; }
-  th, td { padding: 2px 4px; }
-}
-"""
+STYLE = (pathlib.Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 
 
 def bar_chart(caption, description, rows):
