@@ -3,8 +3,8 @@
 """Draws the report of chime_bench as one HTML page that needs nothing else: report.py REPORT.json PAGE.html"""
 
 import html
-import pathlib
 import math
+import pathlib
 import sys
 
 from measured import Report, colour, is_ours, number, size, times, with_unit
