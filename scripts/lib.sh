@@ -30,6 +30,9 @@ if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
     # It has to be told that headers compiled in advance are what they seem.
     export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS-pch_defines,time_macros}"
+    # Another checkout of the same source is the same source.
+    export CCACHE_BASEDIR="${CCACHE_BASEDIR-$chime_root}"
+    export CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-true}"
 fi
 
 # Output is decorated only for people: a log file gets plain lines.
