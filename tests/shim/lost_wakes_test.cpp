@@ -25,6 +25,7 @@ using shim::tally;
 using shim::thread;
 using test::account;
 using test::callback_at;
+using test::crew_threads;
 using test::exact_callback;
 using test::small_crew;
 using test::small_loop;
@@ -115,8 +116,7 @@ bool lose_call_of_crew() {
         on.note_end();
         co_return;
     };
-    thread zero([&] { both.drive(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::drive, &small_crew::drive});
     shim::sleep_until(began + 1ms);
     {
         const shim::lost_wake fault;
@@ -126,9 +126,7 @@ bool lose_call_of_crew() {
     shim::sleep_until(began + 11ms);
     // Who has no timer and was not woken when he was called is not woken to leave, either.
     shim::interrupt_all();
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
     require_on_time_or_at(ran, began + 1ms, was_lost, began + 10ms);
     return was_lost;
 }
