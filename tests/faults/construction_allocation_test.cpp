@@ -4,6 +4,7 @@
 // there before goes on.
 
 #include "faults/injection.hpp"
+#include "faults/shortage.hpp"
 #include "faults/wreckage.hpp"
 #include "runtime/watchdog.hpp"
 #include "support/ledger.hpp"
@@ -17,11 +18,11 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <new>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -31,11 +32,6 @@ namespace chime::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// All that is made of memory; each is asked to fail in turn.
-std::array<failing_point*, 3> kinds_of_memory() {
-    return {&faults::allocations, &faults::mappings, &faults::commits};
-}
 
 io_context_config small_context() {
     return {.max_timers = 1'000, .max_tasks = 1'000, .record_locations = true, .pool_threads = 2};
@@ -51,30 +47,18 @@ void fire_one(io_context& context) {
 
 TEST(construction_of_an_io_context, without_memory_is_refused_and_leaves_nothing) {
     fire_one(*std::make_unique<io_context>(small_context()));
-    for (failing_point* const kind : kinds_of_memory()) {
-        const wreckage before;
-        const auto refused = fail_at_each(
-            *kind,
-            [] {
-                io_context context(small_context());
-                faults::allocations.recover();
-                faults::commits.recover();
-                fire_one(context);
-            },
-            [](bool) {});
-        EXPECT_GT(refused, 0U);
-        before.expect_nothing_more();
-    }
+    expect_refused_and_nothing_left(
+        [] {
+            io_context context(small_context());
+            faults::allocations.recover();
+            faults::commits.recover();
+            fire_one(context);
+        },
+        [] {});
 }
 
 TEST(construction_of_a_virtual_context, without_memory_is_refused_and_leaves_nothing) {
-    for (failing_point* const kind : kinds_of_memory()) {
-        const wreckage before;
-        const auto refused = fail_at_each(
-            *kind, [] { const testing::virtual_context context(small_context()); }, [](bool) {});
-        EXPECT_GT(refused, 0U);
-        before.expect_nothing_more();
-    }
+    expect_refused_and_nothing_left([] { const testing::virtual_context context(small_context()); }, [] {});
 }
 
 runtime_config small_runtime() {
@@ -103,13 +87,7 @@ TEST(construction_of_a_runtime, without_memory_is_refused_and_leaves_nothing) {
     watchdog guard("construction of a runtime", 60s);
     const runtime_config config = small_runtime();
     { const runtime warm_up(config); }
-    for (failing_point* const kind : kinds_of_memory()) {
-        const wreckage before;
-        const auto refused = fail_at_each(
-            *kind, [&] { const runtime home(config); }, [&](bool) { guard.pat(); });
-        EXPECT_GT(refused, 0U);
-        before.expect_nothing_more();
-    }
+    expect_refused_and_nothing_left([&] { const runtime home(config); }, [&] { guard.pat(); });
 }
 
 TEST(construction_of_a_runtime, without_threads_is_refused_with_the_reason) {
@@ -125,13 +103,7 @@ TEST(construction_of_a_runtime, without_threads_is_refused_with_the_reason) {
 
 TEST(construction_of_a_simulation, without_memory_is_refused_and_leaves_nothing) {
     runtime_config config = small_runtime();
-    for (failing_point* const kind : kinds_of_memory()) {
-        const wreckage before;
-        const auto refused = fail_at_each(
-            *kind, [&] { testing::simulation simulated(1, config); }, [](bool) {});
-        EXPECT_GT(refused, 0U);
-        before.expect_nothing_more();
-    }
+    expect_refused_and_nothing_left([&] { testing::simulation simulated(1, config); }, [] {});
 }
 
 TEST(adding_a_worker, without_memory_or_threads_changes_nothing_and_can_be_tried_again) {
@@ -141,14 +113,7 @@ TEST(adding_a_worker, without_memory_or_threads_changes_nothing_and_can_be_tried
         fire_on_every_worker(home);
         std::optional<worker_id> added;
         std::uint64_t expected = 2;
-        const auto try_to_add = [&] {
-            try {
-                added = home.add_worker();
-            } catch (const std::system_error& error) {
-                if (error.code() != std::errc::resource_unavailable_try_again) throw;
-                throw std::bad_alloc();
-            }
-        };
+        const auto try_to_add = [&] { attempt_with_threads([&] { added = home.add_worker(); }); };
         const auto refused = fail_at_each(*kind, try_to_add, [&](bool is_through) {
             guard.pat();
             if (is_through) ++expected;
@@ -190,17 +155,8 @@ TEST(adding_a_worker_to_a_simulation, without_memory_changes_nothing) {
 
 TEST(retiring_a_worker, without_memory_loses_nothing) {
     watchdog guard("retiring a worker", 60s);
-    // Whoever takes over may have no room in its wheel yet: it says so, and tries again.
-    std::atomic<int> strangers{0};
-    const auto expect_no_memory = [&](const std::exception_ptr& thrown) {
-        try {
-            std::rethrow_exception(thrown);
-        } catch (const std::bad_alloc&) {
-        } catch (...) {
-            ++strangers;
-        }
-    };
-    runtime home({.workers = 2, .max_timers = 10'000, .max_tasks = 1'000, .on_exception = expect_no_memory});
+    only_shortage thrown;  // Whoever takes over may have no room in its wheel yet.
+    runtime home({.workers = 2, .max_timers = 10'000, .max_tasks = 1'000, .on_exception = std::ref(thrown)});
     std::atomic<int> fired{0};
     int armed = 0;
     worker_id last = 1;
@@ -216,7 +172,7 @@ TEST(retiring_a_worker, without_memory_loses_nothing) {
         });
     EXPECT_EQ(refused, 0U) << "all that is needed is there before";
     await_that([&] { return fired == armed; });
-    EXPECT_EQ(strangers.load(), 0);
+    thrown.expect_nothing_else();
     check_ledger_after_shutdown(home);
 }
 

@@ -153,6 +153,57 @@ TEST(a_stuck_worker, for_a_tenth_of_a_second_or_a_whole_one_delays_and_loses_not
     }
 }
 
+/// Stuck for so long, and until it was reported and others have gone on: if one of them did not come, nobody would end it.
+void get_stuck(std::chrono::milliseconds stuck_for) {
+    std::atomic<int> reports{0};
+    runtime_config config{.workers = 2, .metronome = true, .metronome_period = 1ms, .stuck_after = 50ms};
+    config.on_stuck = [&](const stuck_worker& report) { reports += report.since >= 50ms ? 1 : 0; };
+    runtime home(config);
+    std::atomic<bool> is_stuck{false};
+    std::atomic<bool> is_over{false};
+    std::atomic<int> rounds{0};
+    std::atomic<int> early{0};
+    std::atomic<int> fired{0};
+    std::atomic<int> over{0};
+    const int count = static_cast<int>(scaled(2'000));
+    const auto arm_one = [&](int number) {
+        const time_point due = chime::clock::now() + (number % 20) * 5ms;
+        home.timers().at(due, [&, due] {
+            ++fired;
+            if (chime::clock::now() < due) ++early;
+        });
+    };
+    // Sleepers and timers from before: those of the stuck worker wait for it.
+    for (int sleeper = 0; sleeper < 8; ++sleeper) spawn_detached(home, nap_often(50, early, over));
+    for (int number = 0; number < count; ++number) arm_one(number);
+    home.timers().after(1ms, [&] {
+        is_stuck = true;
+        std::this_thread::sleep_for(stuck_for);
+        await_that([&] { return reports != 0 && rounds >= 3; });
+        is_over = true;
+    });
+    await_that([&] { return is_stuck.load(); });
+    for (int number = 0; number < count; ++number) arm_one(number);
+    while (!is_over) {  // This needs somebody who is not stuck.
+        const time_point until = chime::clock::now() + 2ms;
+        EXPECT_EQ(home.block_on(answer_after(2ms, 17)), 17);
+        if (chime::clock::now() < until) ++early;
+        ++rounds;
+    }
+    await_that([&] { return fired == 2 * count && over == 8; });
+    EXPECT_EQ(early.load(), 0);
+    EXPECT_GE(home.stats().stuck_reports, 1U);
+    check_ledger_after_shutdown(home);
+}
+
+TEST(a_stuck_worker, for_up_to_ten_seconds_is_reported_while_others_go_on_and_nothing_is_lost) {
+    watchdog guard("a worker stuck for long", 60s);
+    for (const auto stuck_for : {100ms, 1'000ms, 10'000ms}) {
+        get_stuck(stuck_for);
+        guard.pat();
+    }
+}
+
 std::atomic<bool> is_stalled{false};
 std::atomic<std::uint64_t> stalls{0};
 

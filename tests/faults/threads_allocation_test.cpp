@@ -4,6 +4,7 @@
 // still be ended.
 
 #include "faults/injection.hpp"
+#include "faults/shortage.hpp"
 #include "runtime/small_tasks.hpp"
 #include "runtime/watchdog.hpp"
 #include "support/ledger.hpp"
@@ -24,10 +25,10 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -138,17 +139,8 @@ task<int> give_large() {
 
 TEST(workers, without_memory_refuse_what_is_new_and_take_it_later) {
     watchdog guard("requests to workers", 60s);
-    std::atomic<int> strangers{0};
-    // A worker whose wheel has to grow meanwhile says so, and tries again; to say more would need memory.
-    const auto expect_no_memory = [&](const std::exception_ptr& thrown) {
-        try {
-            std::rethrow_exception(thrown);
-        } catch (const std::bad_alloc&) {
-        } catch (...) {
-            ++strangers;
-        }
-    };
-    runtime home({.workers = 2, .on_exception = expect_no_memory});
+    only_shortage thrown;
+    runtime home({.workers = 2, .on_exception = std::ref(thrown)});
     std::atomic<int> fired{0};
     int expected = 0;
     cancel_source source;
@@ -185,7 +177,7 @@ TEST(workers, without_memory_refuse_what_is_new_and_take_it_later) {
             await_that([&] { return home.stats().timers.tasks == 0; });  // It is counted a moment later.
         });
     EXPECT_GT(refused, 0U);
-    EXPECT_EQ(strangers.load(), 0);
+    thrown.expect_nothing_else();
     check_ledger_after_shutdown(home);
 }
 
@@ -197,13 +189,10 @@ TEST(a_cpu_pool, without_memory_or_threads_refuses_the_job_and_takes_the_next_on
         const auto submit = [&] {
             std::array<char, 2'000> large{};
             large[0] = 7;
-            try {
+            attempt_with_threads([&] {
                 auto job = context->cpu_pool().submit([large] { return large[0]; });
                 static_cast<void>(job);
-            } catch (const std::system_error& error) {
-                if (error.code() != std::errc::resource_unavailable_try_again) throw;
-                throw std::bad_alloc();
-            }
+            });
         };
         const auto refused = fail_at_each(*kind, submit, [&](bool) {
             std::atomic<bool> has_run{false};

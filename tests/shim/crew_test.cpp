@@ -16,6 +16,7 @@ using namespace chime;
 using namespace std::chrono_literals;
 using shim::require;
 using shim::thread;
+using test::crew_threads;
 using test::gate;
 using test::small_crew;
 
@@ -23,27 +24,21 @@ using test::small_crew;
 CHIME_SCENARIO(crew, calls_somebody_for_what_comes_while_the_last_who_looked_is_busy, .share = 4) {
     small_crew both(2, 2);
     gate between;
-    thread zero([&] { both.drive(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::drive, &small_crew::drive});
     thread other([&] { both.spawn(open(both, between)); }, "other");
     both.spawn(pass(both, between));
     other.join();
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 /// The same, from one thread: whoever runs the first leaves the second to somebody else.
 CHIME_SCENARIO(crew, calls_somebody_for_the_second_of_two_when_the_first_keeps_its_worker, .share = 4) {
     small_crew both(2, 2);
     gate between;
-    thread zero([&] { both.drive(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::drive, &small_crew::drive});
     both.spawn(pass(both, between));
     both.spawn(open(both, between));
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 task<> spawn_and_pass(small_crew& on, gate& between) {
@@ -59,11 +54,8 @@ CHIME_SCENARIO(crew, calls_somebody_for_what_a_busy_worker_has_put_into_its_ring
     gate between;
     both.settle(1);
     both.spawn(spawn_and_pass(both, between));
-    thread zero([&] { both.drive(0); }, "zero");
-    thread one([&] { both.park_and_drive(1); }, "one");
-    zero.join();
-    one.join();
-    both.require_rest();
+    crew_threads workers(both, {&small_crew::drive, &small_crew::park_and_drive});
+    workers.finish();
 }
 
 /// One wakes up by itself, for its timer, and is taken for one that sleeps: it hears the call, or somebody else is called.
@@ -72,8 +64,7 @@ CHIME_SCENARIO(crew, leaves_no_call_with_who_wakes_up_by_himself, .share = 4) {
     gate between;
     const time_point due = shim::now() + 1ms;
     both.arm(due, [&both] { both.note_end(); });
-    thread zero([&] { both.drive(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::drive, &small_crew::drive});
     thread other(
         [&] {
             shim::sleep_until(due);
@@ -83,9 +74,7 @@ CHIME_SCENARIO(crew, leaves_no_call_with_who_wakes_up_by_himself, .share = 4) {
     shim::sleep_until(due);
     both.spawn(pass(both, between));
     other.join();
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 /// One wakes up by itself when it is called already, and takes what keeps it: if it did not hear the call, nobody would be
@@ -95,13 +84,10 @@ CHIME_SCENARIO(crew, hears_the_call_that_was_made_before_it_woke_up_by_itself, .
     gate between;
     both.settle(1);
     both.lay_down(0);
-    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
-    thread one([&] { both.park_and_drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::wake_up_and_drive, &small_crew::park_and_drive});
     both.spawn(pass(both, between));
     both.spawn(open(both, between));
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 /// One looks for work, finds none, and is busy with a timer; somebody else has work while it looks.
@@ -115,13 +101,10 @@ CHIME_SCENARIO(crew, calls_somebody_when_who_looked_for_work_is_busy_with_a_time
     });
     both.lay_down(0);
     both.lay_down(1);
-    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
-    thread one([&] { both.wake_up_and_drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::wake_up_and_drive, &small_crew::wake_up_and_drive});
     shim::sleep_until(due);
     both.spawn(open(both, between));
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 task<> wait_and_pass(small_crew& of, detail::completion& awaited, const gate& before) {
@@ -141,14 +124,11 @@ CHIME_SCENARIO(crew, calls_somebody_for_the_second_of_two_who_call_at_once, .sha
     both.settle(1);
     both.spawn(wait_and_pass(both, first, between));
     both.lay_down(0);
-    thread zero([&] { both.wake_up_and_drive(0); }, "zero");
-    thread one([&] { both.park_and_drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::wake_up_and_drive, &small_crew::park_and_drive});
     thread other([&] { both.spawn(open(both, between)); }, "other");
     first.complete();
     other.join();
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 /// Three are there, and three tasks that go on only together.
@@ -162,16 +142,11 @@ CHIME_SCENARIO(crew, of_three_runs_three_that_wait_for_each_other, .share = 4) {
         on.note_end();
         co_return;
     };
-    thread zero([&] { three.drive(0); }, "zero");
-    thread one([&] { three.drive(1); }, "one");
-    thread two([&] { three.drive(2); }, "two");
+    crew_threads workers(three, {&small_crew::drive, &small_crew::drive, &small_crew::drive});
     three.spawn(pass(three, second));
     three.spawn(middle(three, first, second));
     three.spawn(open(three, first));
-    zero.join();
-    one.join();
-    two.join();
-    three.require_rest();
+    workers.finish();
 }
 
 // --- Retiring.
@@ -180,17 +155,12 @@ CHIME_SCENARIO(crew, of_three_runs_three_that_wait_for_each_other, .share = 4) {
 CHIME_SCENARIO(crew, passes_on_the_call_of_one_who_retires, .share = 4) {
     small_crew three(3, 2);
     gate between;
-    thread zero([&] { three.drive(0); }, "zero");
-    thread one([&] { three.drive(1); }, "one");
-    thread two([&] { three.drive(2); }, "two");
+    crew_threads workers(three, {&small_crew::drive, &small_crew::drive, &small_crew::drive});
     thread leaver([&] { three.tell_to_retire(0); }, "leaver");
     three.spawn(pass(three, between));
     three.spawn(open(three, between));
     leaver.join();
-    zero.join();
-    one.join();
-    two.join();
-    three.require_rest();
+    workers.finish();
 }
 
 /// And whoever has the seat next was not called.
@@ -199,13 +169,10 @@ CHIME_SCENARIO(crew, does_not_take_the_call_of_one_who_has_left_for_that_of_the_
     gate between;
     both.settle(1);
     both.lay_down(0);
-    thread zero([&] { both.give_up_the_seat_and_drive(0); }, "zero");
-    thread one([&] { both.park_and_drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::give_up_the_seat_and_drive, &small_crew::park_and_drive});
     both.spawn(pass(both, between));
     both.spawn(open(both, between));
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 /// Postponed while it moves, it may have moved on and say the same: it is fired once, by who has it, and by nobody else.
@@ -218,12 +185,9 @@ CHIME_SCENARIO(crew, fires_once_what_is_postponed_while_its_worker_retires, .sha
     });
     both.settle(0);
     both.tell_to_retire(0);
-    thread zero([&] { both.drive_on(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::drive_on, &small_crew::drive});
     require(both->postpone(which, detail::wait_limit::at(due - 1ms)), "it is pending");
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
     shim::require_equal(both->stats().migrated, 1, "times that it has moved");
 }
 
@@ -250,15 +214,12 @@ CHIME_SCENARIO(crew, fires_in_time_what_was_sent_to_who_retires, .share = 4) {
         require(shim::now() == due, "it fires at its deadline");
         both.note_end();
     };
-    thread zero([&] { both.drive(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::drive, &small_crew::drive});
     both.arm(due, fire);
     thread leaver([&] { both.tell_to_retire(0); }, "leaver");
     both.arm(due, fire);
     leaver.join();
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 // --- The end.
@@ -269,8 +230,7 @@ CHIME_SCENARIO(crew, that_was_stopped_comes_to_rest_though_somebody_gives_back_l
     const time_point began = shim::now();
     const timer_handle far = both.arm(began + 1h, [] {});
     both.settle(0);
-    thread zero([&] { both.drive_on(0); }, "zero");
-    thread one([&] { both.drive(1); }, "one");
+    crew_threads workers(both, {&small_crew::drive_on, &small_crew::drive});
     thread other([&] { both->cancel(far); }, "other");
     both->stop_timers();
     other.join();
@@ -280,9 +240,7 @@ CHIME_SCENARIO(crew, that_was_stopped_comes_to_rest_though_somebody_gives_back_l
         shim::sleep_until(began + looks * 1ms);
     }
     both.note_end();
-    zero.join();
-    one.join();
-    both.require_rest();
+    workers.finish();
 }
 
 /// Whoever spawns while everything ends is refused, or what he has spawned is destroyed.

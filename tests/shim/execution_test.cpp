@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include "base/mapping.hpp"
 #include "shim/engine/atomic.hpp"
 #include "shim/engine/explore.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 // Threads of the engine: how they wait, what is their own, and that a schedule can be had again.
@@ -55,6 +57,24 @@ TEST(execution, time_goes_on_only_when_nobody_can_run) {
         return text(late, is_exact ? 1 : 0);
     });
     EXPECT_EQ(seen, (results{"21"}));
+}
+
+TEST(execution, memory_that_one_thread_unmaps_is_not_shared_with_who_maps_it_next) {
+    const auto use_for_a_moment = [] {
+        base::mapping own(1);
+        require(own.commit(1), "there is memory");
+        *own.data() = std::byte{1};
+        yield();
+    };
+    const finding found = try_seeds(
+        [&] {
+            thread one(use_for_a_moment);
+            thread two(use_for_a_moment);
+            one.join();
+            two.join();
+        },
+        1, 100);
+    EXPECT_FALSE(found.has_failed) << found.message;
 }
 
 thread_local int of_this_thread = 7;

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <new>
 #include <utility>
@@ -159,6 +160,33 @@ class small_crew {
     shim::tally left_;
     std::array<base::atomic<bool>, most_workers> is_leaving_{};
     std::array<base::atomic<bool>, most_workers> retires_{};
+};
+
+/// The threads of the workers, from the first seat on, each in its own way.
+class crew_threads {
+ public:
+    using way = void (small_crew::*)(std::uint32_t);
+
+    crew_threads(small_crew& driven, std::initializer_list<way> ways) : driven_(driven) {
+        static constexpr std::array<const char*, small_crew::most_workers> names{"zero", "one", "two"};
+        std::uint32_t seat = 0;
+        for (const way drives : ways) {
+            threads_[seat] = shim::thread([&driven, drives, seat] { (driven.*drives)(seat); }, names[seat]);
+            ++seat;
+        }
+    }
+
+    /// When all is over, nothing is left.
+    void finish() {
+        for (shim::thread& each : threads_) {
+            if (each.joinable()) each.join();
+        }
+        driven_.require_rest();
+    }
+
+ private:
+    small_crew& driven_;
+    std::array<shim::thread, small_crew::most_workers> threads_;
 };
 
 /// A task that says when it is through.

@@ -113,6 +113,7 @@ unsigned execution::start(std::function<void()> body, std::string name) {
     added.steps = 0;
     added.last = nullptr;
     added.has_looked = added.sees_newest = added.is_near = false;
+    added.next_wake_is_lost = nullptr;
     added.at_end.clear();
     added.image.reset();
     added.context = boost::context::detail::make_fcontext(added.stack.top(), fiber_stack::bytes, enter);
@@ -217,6 +218,28 @@ unsigned execution::wake(const void* what, unsigned most) {
         ++woken;
     }
     return woken;
+}
+
+bool execution::is_awaited(const void* what) const noexcept {
+    return std::any_of(fibers_.begin(), fibers_.begin() + count_, [&](const fiber* each) {
+        return each->now == fiber::state::blocked && each->waits_for == what;
+    });
+}
+
+bool execution::loses_wake() {
+    bool* const noted = std::exchange(running_->next_wake_is_lost, nullptr);
+    if (noted == nullptr) return false;
+    *noted = true;
+    if (is_traced()) note("loses a wake-up");
+    return true;
+}
+
+void execution::interrupt_all() {
+    for (unsigned thread = 0; thread < count_; ++thread) {
+        fiber& each = *fibers_[thread];
+        if (each.now == fiber::state::blocked && each.may_wake_falsely) each.now = fiber::state::ready;
+    }
+    if (is_traced()) note("interrupts all who sleep");
 }
 
 bool execution::advance_time() {

@@ -58,6 +58,11 @@ class execution {
     bool block(const void* what, const char* how, time_point deadline = never, bool may_wake_falsely = false);
     /// Wakes up to `most` of those that wait for it; answers how many there were.
     unsigned wake(const void* what, unsigned most);
+    [[nodiscard]] bool is_awaited(const void* what) const noexcept;
+    /// True: the wake-up that this thread is about to send is lost. See lost_wake.
+    [[nodiscard]] bool loses_wake();
+    /// A signal comes to all who wait for what a signal interrupts.
+    void interrupt_all();
     [[noreturn]] void fail(std::string message);
 
     unsigned start(std::function<void()> body, std::string name);

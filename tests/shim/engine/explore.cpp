@@ -161,7 +161,7 @@ void check(const scenario& checked) {
     if (const std::uint64_t seed = wanted("CHIME_SEED", 0); seed != 0) {
         found = try_seeds(checked.body, seed, 1);
     } else {
-        const std::uint64_t count = std::max<std::uint64_t>(1, wanted("CHIME_SEEDS", quick_seeds) / checked.share);
+        const std::uint64_t count = wanted("CHIME_SEEDS", std::max<std::uint64_t>(1, quick_seeds / checked.share));
         found = try_seeds(checked.body, wanted("CHIME_FIRST_SEED", 1), count);
         if (!found.has_failed && checked.is_small) {
             const bool is_full = std::getenv("CHIME_SEEDS") != nullptr;

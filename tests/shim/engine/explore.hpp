@@ -18,7 +18,7 @@ struct scenario {
     const char* suite;
     const char* name;
     void (*body)();
-    unsigned share = 1;         ///< One in so many of the seeds: for those that take long.
+    unsigned share = 1;         ///< A quick run draws one in so many of its seeds: for those that take long.
     bool is_small = false;      ///< All schedules with two preemptions are tried, too.
     unsigned stale_values = 1;  ///< And with so many old values.
 };

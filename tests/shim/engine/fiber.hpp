@@ -77,6 +77,8 @@ struct fiber {
     bool may_wake_falsely = false;
     bool has_timed_out = false;
 
+    bool* next_wake_is_lost = nullptr;  ///< Where to note that it was; null: it arrives.
+
     struct destructor {
         void (*destroy)(void*);
         void* object;

@@ -195,6 +195,21 @@ void give_back(void* memory, const void* code) noexcept {
 
 }  // namespace
 
+/// Addresses that one thread gives back to the system may be the next ones that another thread gets.
+extern "C" int __real_munmap(void* memory, std::size_t bytes);
+extern "C" int __wrap_munmap(void* memory, std::size_t bytes) {
+    using namespace chime::shim;
+    execution* const in = execution::current();
+    if (in != nullptr && !in->is_alone()) {
+        const execution::pause own;
+        const races::access made{memory, bytes, true, __builtin_return_address(0)};
+        races::found with;
+        if (execution::plain().frees(in->view(), made, with)) tell_race(*in, made, "unmaps", with);
+        execution::plain().forget(memory, bytes);
+    }
+    return __real_munmap(memory, bytes);
+}
+
 void* operator new(std::size_t bytes) {
     return noted(std::malloc(bytes != 0 ? bytes : 1));
 }

@@ -83,11 +83,12 @@ void races::for_all_used(const void* address, std::size_t bytes, Function&& func
     const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t end = (from + bytes + 7) >> 3U;
     for (std::uintptr_t word = from >> 3U; word < end;) {
-        page& its = page_of(word);
         const std::uintptr_t page_end = std::min(end, (word / page_cells + 1) * page_cells);
-        if (its.execution == execution_) {
+        // Most of a large range was never used, and has no page.
+        const auto its = pages_.find(word / page_cells);
+        if (its != pages_.end() && its->second->execution == execution_) {
             for (; word < page_end; ++word) {
-                cell& each = its.cells[word % page_cells];
+                cell& each = its->second->cells[word % page_cells];
                 if (each.execution == execution_) function(each);
             }
         }

@@ -136,6 +136,28 @@ void sleep_until(time_point deadline) noexcept {
     in->view().tick();
 }
 
+// --- Faults.
+
+lost_wake::lost_wake() noexcept {
+    if (execution* const in = execution::current()) in->running().next_wake_is_lost = &has_happened_;
+}
+
+lost_wake::~lost_wake() {
+    if (execution* const in = execution::current()) in->running().next_wake_is_lost = nullptr;
+}
+
+bool lost_wake::has_happened() const noexcept {
+    return has_happened_;
+}
+
+void interrupt_all() noexcept {
+    if (execution* const in = execution::current()) {
+        const execution::pause own;
+        in->step();
+        in->interrupt_all();
+    }
+}
+
 // --- Descriptors.
 
 namespace {
@@ -199,6 +221,10 @@ int new_watch(int first, int second) noexcept {
 }
 
 void signal_event(int descriptor) noexcept {
+    if (execution* const in = execution::current()) {
+        const execution::pause own;
+        if (in->loses_wake()) return;
+    }
     change(descriptor, true, never);
 }
 

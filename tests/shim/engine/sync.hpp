@@ -86,6 +86,26 @@ class tally {
 /// The calling thread sleeps until then.
 void sleep_until(time_point deadline) noexcept;
 
+// --- Faults.
+
+/// While it lives, the first wake-up that the calling thread sends to somebody who sleeps on a futex, or through an event,
+/// does not arrive. Kernels do not do that; a library that has forgotten one does.
+class lost_wake {
+ public:
+    lost_wake() noexcept;
+    lost_wake(const lost_wake&) = delete;
+    lost_wake& operator=(const lost_wake&) = delete;
+    ~lost_wake();
+
+    [[nodiscard]] bool has_happened() const noexcept;
+
+ private:
+    bool has_happened_ = false;
+};
+
+/// Everybody who sleeps on a futex wakes up for no reason, as for a signal.
+void interrupt_all() noexcept;
+
 // --- Descriptors: numbers that no kernel knows.
 
 [[nodiscard]] int new_event() noexcept;

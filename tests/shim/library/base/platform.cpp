@@ -71,6 +71,7 @@ unsigned wake(const futex_word& word, unsigned most) noexcept {
     const execution::pause own;
     in->step();
     in->view().tick();
+    if (in->is_awaited(&word) && in->loses_wake()) return 0;
     const unsigned woken = in->wake(&word, most);
     if (in->is_traced()) in->note("wakes " + std::to_string(woken) + " on a futex");
     return woken;
