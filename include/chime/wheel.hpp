@@ -523,14 +523,20 @@ concept ticket_resolver = requires(Records& records, const Records& view, std::u
 class ticket_wheel {
  public:
     using slot_number = std::uint32_t;
-    /// How much may be done before coming back, in tickets looked at.
-    using work = std::size_t;
-    static constexpr work unlimited_work = std::numeric_limits<work>::max();
-    /// For an advance that may fire `budget` timers.
-    [[nodiscard]] static constexpr work work_for(std::size_t budget) noexcept {
-        constexpr work per_timer = 4;  // One is loaded and fired, and may have to be dealt out before.
-        return budget < unlimited_work / per_timer - 1 ? (budget + 1) * per_timer : unlimited_work;
-    }
+    /// How many tickets may be looked at before coming back.
+    struct work {
+        std::size_t to_load;  ///< Into the near run, or into lower levels.
+        std::size_t to_fire;
+
+        /// For a call that may fire `budget` timers.
+        static constexpr work for_budget(std::size_t budget) noexcept {
+            if (budget >= unlimited / 16) return {unlimited, unlimited};
+            return {16 * (budget + 1), 4 * (budget + 1)};
+        }
+        [[nodiscard]] bool is_unlimited() const noexcept { return to_load == unlimited; }
+
+        static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+    };
 
     static constexpr unsigned level_bits = 8;
     static constexpr unsigned level_count = 8;
@@ -620,23 +626,38 @@ class ticket_wheel {
     }
 
     /// Begins an advance, with `live` timers pending: what was armed for the current tick has to be loaded first. Timers
-    /// with a number from `next_number` on wait for the next one. Or goes on with the last one, if that got no further than
-    /// to load and there is not all the time in the world now either: whoever arms what is due faster than that may be looked
-    /// at must not keep everything from firing.
-    void begin_advance(std::size_t live, std::uint64_t next_number, work left) noexcept {
+    /// with a number from `next_number` on wait for the next one.
+    ///
+    /// Or goes on with the last one, if that has not loaded all that was armed for a time that had come already: whoever
+    /// arms such timers faster than they may be looked at must not keep everything from firing. For as many calls as it has
+    /// only loaded it then only fires. Where there is all the time in the world, it begins anew.
+    void begin_advance(std::size_t live, std::uint64_t next_number, const work& left) noexcept {
         check_stale_ = tickets(live) - live > live / 8;
         has_progress_ = false;
-        if (is_advancing_ && left != unlimited_work) return;
+        if (goes_on() && !left.is_unlimited()) return;
         is_advancing_ = true;
         number_limit_ = next_number;
         take_overdue_ = true;
         loaded_ = false;
+        calls_owed_ = 0;
     }
 
-    /// Ends it, if a timer has left the near run or nothing more is due. Otherwise the next one goes on.
+    /// The end of a call; and of the advance, unless the next one goes on with it.
     void end_advance() noexcept {
-        if (has_progress_) is_advancing_ = false;
+        if (!has_progress_) {
+            ++calls_owed_;
+        } else if (calls_owed_ != 0) {
+            --calls_owed_;
+        } else {
+            is_advancing_ = false;
+        }
     }
+
+    /// Something has come that belongs among what has been loaded: the next call begins anew.
+    void abandon_advance() noexcept { is_advancing_ = false; }
+
+    /// Will the next call go on with this advance?
+    [[nodiscard]] bool goes_on() const noexcept { return is_advancing_ && !take_overdue_; }
 
     /// Is there an advance that has not ended?
     [[nodiscard]] bool is_advancing() const noexcept { return is_advancing_; }
@@ -655,8 +676,8 @@ class ticket_wheel {
             if (!loaded_ && !load(records, left)) return nullptr;
             const due_entry* const entry = near_.front();
             if (entry != nullptr && entry->deadline <= now) {
-                if (left == 0) return nullptr;
-                --left;
+                if (left.to_fire == 0) return nullptr;
+                --left.to_fire;
                 if (!records.holds(entry->index, entry->stamp)) [[unlikely]] {
                     drop_due(records, *entry);
                 } else if (records.deadline(entry->index) != entry->deadline ||
@@ -665,9 +686,10 @@ class ticket_wheel {
                 } else {
                     return entry;
                 }
-            } else if (!step(tick_of(now))) {
+            } else {
                 has_progress_ = true;
-                return nullptr;
+                calls_owed_ = 0;
+                if (!step(tick_of(now))) return nullptr;
             }
         }
     }
@@ -893,11 +915,11 @@ class ticket_wheel {
     bool load(Records& records, work& left) {
         for (;;) {
             while (drain_.block != nullptr) {
-                if (left == 0) {
+                if (left.to_load == 0) {
                     near_.settle();
                     return false;
                 }
-                left -= std::min(left, block_count());
+                left.to_load -= std::min(left.to_load, block_count());
                 pool_.reserve(ticket_block::capacity);  // From here to the end of the block nothing can fail.
                 if (drain_.level != 0) {
                     cascade_block(records);
@@ -980,6 +1002,7 @@ class ticket_wheel {
     [[gnu::noinline]] void drop_due(Records& records, const due_entry& entry) noexcept {
         drop(records, entry.index, entry.stamp);
         near_.pop_front();
+        has_progress_ = true;
     }
 
     /// The first of the near run was postponed after it was loaded, or a new timer has inherited its ticket.
@@ -989,6 +1012,7 @@ class ticket_wheel {
         reserve();
         near_.reserve(1);
         near_.pop_front();
+        has_progress_ = true;
         if (tick_of(moved.deadline) > current_tick_) {
             replace(records, moved);
         } else if (moved.number >= number_limit_) {
@@ -1146,7 +1170,8 @@ class ticket_wheel {
     bool loaded_ = true;  ///< All of the current tick but the overdue slot is in the near run.
     bool take_overdue_ = false;
     bool is_advancing_ = false;
-    bool has_progress_ = false;       ///< Of the call of an advance that is going on.
+    bool has_progress_ = false;       ///< In this call something has left the near run, or time has gone on.
+    std::size_t calls_owed_ = 0;      ///< How many calls of this advance have only loaded.
     bool check_stale_ = true;         ///< Enough tickets are stale to look for them in cascades.
     std::uint64_t number_limit_ = 0;  ///< Of the advance: what has this number or a higher one waits for the next.
     std::size_t stale_slack_;
@@ -1266,8 +1291,9 @@ class timer_wheel {
     /// At most `budget` timers fire, and other work is bounded by a multiple of the budget. So it may fire fewer, even
     /// none, while more are due: then `next_deadline() <= now`. Only what was armed before the call fires; what
     /// `on_due` arms waits for the next one. What `on_due` postpones to a time that is due still fires, in order.
-    /// A call that fired none has not finished looking, and the next one goes on with that: what was armed in between waits
-    /// for the one after, so that nobody who keeps arming what is due can keep the others from firing.
+    /// If more timers were armed for a time that has come than a call with a budget may look at, the next calls go on with
+    /// those, and what is armed in between waits behind them: nobody who keeps arming what is due can keep the others from
+    /// firing.
     ///
     /// During `on_due` its timer is gone already. If it throws, its timer counts as fired and the others stay due.
     /// Called from inside `on_due` it does nothing and answers 0. Throws std::bad_alloc when a growth fails; then
@@ -1276,7 +1302,7 @@ class timer_wheel {
     std::size_t advance(time_point now, OnDue&& on_due, std::size_t budget = unlimited) {
         if (advancing_) return 0;
         now_ = std::max(now_, detail::to_ordinal(now));
-        detail::ticket_wheel::work left = detail::ticket_wheel::work_for(budget);
+        auto left = detail::ticket_wheel::work::for_budget(budget);
         const advance_guard guard(*this, left);
         std::size_t count = 0;
         while (count < budget) {
@@ -1406,7 +1432,7 @@ class timer_wheel {
     /// While it lives, timers fire, and new ones wait.
     class advance_guard {
      public:
-        advance_guard(timer_wheel& wheel, detail::ticket_wheel::work left) noexcept : wheel_(wheel) {
+        advance_guard(timer_wheel& wheel, const detail::ticket_wheel::work& left) noexcept : wheel_(wheel) {
             wheel_.advancing_ = true;
             wheel_.wheel_.begin_advance(wheel_.size(), wheel_.next_number_, left);
         }

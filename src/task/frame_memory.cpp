@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 // Every thread keeps a magazine of free blocks for each size. A full magazine gives a batch to the depot, an empty one
@@ -44,26 +45,41 @@ struct depot {
     slab* slabs CHIME_GUARDED_BY(mutex) = nullptr;  ///< All of them, so that whoever looks for leaks finds them.
 };
 
-depot& shared_depot() noexcept;
+/// There before anything runs and never destroyed: frames may be given back while the process is taken down.
+depot shared_depot;
+static_assert(std::is_trivially_destructible_v<depot>);
 
-// A forked child may destroy frames. Held across the fork, the lock is free in both; so the analysis sees only halves.
-void lock_depot() CHIME_NOT_ANALYSED {
-    shared_depot().mutex.lock();
-}
-void unlock_depot() CHIME_NOT_ANALYSED {
-    shared_depot().mutex.unlock();
-}
+/// This thread forks, and holds the lock of the depot until that is over: a forked child may destroy frames, and so may what
+/// others have asked to be called around a fork.
+thread_local constinit bool is_forking = false;
 
-/// Never destroyed: frames may be given back while the process is taken down.
-depot& shared_depot() noexcept {
-    alignas(depot) static std::byte memory[sizeof(depot)];
-    static depot* const only = [] {
-        depot* const made = ::new (static_cast<void*>(memory)) depot;
-        base::call_around_fork(lock_depot, unlock_depot);
-        return made;
-    }();
-    return *only;
+// The analysis sees only halves.
+void begin_fork() CHIME_NOT_ANALYSED {
+    shared_depot.mutex.lock();
+    is_forking = true;
 }
+void end_fork() CHIME_NOT_ANALYSED {
+    is_forking = false;
+    shared_depot.mutex.unlock();
+}
+[[maybe_unused]] const bool is_called_around_forks = [] {
+    base::call_around_fork(begin_fork, end_fork);
+    return true;
+}();
+
+class CHIME_SCOPED_CAPABILITY depot_lock {
+ public:
+    depot_lock() CHIME_ACQUIRE(shared_depot.mutex) CHIME_NOT_ANALYSED {
+        if (!is_forking) [[likely]]
+            shared_depot.mutex.lock();
+    }
+    depot_lock(const depot_lock&) = delete;
+    depot_lock& operator=(const depot_lock&) = delete;
+    ~depot_lock() CHIME_RELEASE() CHIME_NOT_ANALYSED {
+        if (!is_forking) [[likely]]
+            shared_depot.mutex.unlock();
+    }
+};
 
 constexpr std::size_t class_of(std::size_t bytes) noexcept {
     return (std::max<std::size_t>(bytes, 1) - 1) / step_bytes;
@@ -87,9 +103,8 @@ struct magazines {
 thread_local constinit magazines mine{};
 
 void give_to_depot(std::size_t size_class, free_block* batch) noexcept {
-    depot& shared = shared_depot();
-    const base::lock_guard lock(shared.mutex);
-    batch->next_batch = std::exchange(shared.batches[size_class], batch);
+    const depot_lock lock;
+    batch->next_batch = std::exchange(shared_depot.batches[size_class], batch);
 }
 
 /// When the thread ends, what it has goes to the others.
@@ -118,11 +133,10 @@ void open_magazines() noexcept {
 /// A batch from the depot, or a new slab to cut from. Throws std::bad_alloc.
 [[gnu::noinline, gnu::cold]] void refill(std::size_t size_class, magazine& into) {
     open_magazines();
-    depot& shared = shared_depot();
     {
-        const base::lock_guard lock(shared.mutex);
-        if (free_block* const batch = shared.batches[size_class]) {
-            shared.batches[size_class] = batch->next_batch;
+        const depot_lock lock;
+        if (free_block* const batch = shared_depot.batches[size_class]) {
+            shared_depot.batches[size_class] = batch->next_batch;
             into.blocks = batch;
             into.count = batch_blocks;  // The last batch of a thread may hold any number; the count is but a hint.
             return;
@@ -134,20 +148,19 @@ void open_magazines() noexcept {
     into.fresh = added->memory;
     into.fresh_end = added->memory + count * bytes;
     base::poison(into.fresh, count * bytes);
-    const base::lock_guard lock(shared.mutex);
-    added->next = std::exchange(shared.slabs, added);
+    const depot_lock lock;
+    added->next = std::exchange(shared_depot.slabs, added);
 }
 
 /// The thread is ending, and keeps nothing: one block of a batch, or one of its own.
 [[gnu::noinline, gnu::cold]] void* take_while_closed(std::size_t size_class) {
-    depot& shared = shared_depot();
     const std::size_t bytes = (size_class + 1) * step_bytes;
     {
-        const base::lock_guard lock(shared.mutex);
-        if (free_block* const block = shared.batches[size_class]) {
+        const depot_lock lock;
+        if (free_block* const block = shared_depot.batches[size_class]) {
             free_block* const rest = block->next;
             if (rest != nullptr) rest->next_batch = block->next_batch;
-            shared.batches[size_class] = rest != nullptr ? rest : block->next_batch;
+            shared_depot.batches[size_class] = rest != nullptr ? rest : block->next_batch;
             base::unpoison(block, bytes);
             return block;
         }

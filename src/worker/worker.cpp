@@ -276,7 +276,7 @@ void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
 /// Fires what was due and armed before this turn, in order of (deadline, number) [G2].
 void worker::fire_due(std::size_t budget, turn_answer& answer) {
     if (wheel_live_ == 0) return;
-    ticket_wheel::work left = ticket_wheel::work_for(budget);
+    auto left = ticket_wheel::work::for_budget(budget);
     wheel_.begin_advance(wheel_live_, next_number_, left);
     struct end_of_advance {
         ~end_of_advance() { wheel.end_advance(); }

@@ -99,7 +99,8 @@ void worker::obey_one(unit_index index) {
 /// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it again.
 void worker::adopt(unit_index, timed& its) noexcept {
     counters_.adopted.add();
-    its.disown_ticket();  // Wherever that is, it is in no wheel that anybody turns.
+    wheel_.abandon_advance();  // Others of its origin may be in there.
+    its.disown_ticket();       // Wherever that is, it is in no wheel that anybody turns.
     its.set_owner(seat_);
     // It keeps its number, so that those of one origin stay in order; and it counts as armed before this turn.
     if (its.is_numbered()) next_number_ = std::max(next_number_, its.arming_number() + timed::next_number);

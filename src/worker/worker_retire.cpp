@@ -52,6 +52,7 @@ void worker::retire() noexcept {
     for (unit_index ready = ring_.pop(); ready != no_unit; ready = ring_.pop()) crew_.injection_.push(units_, ready);
     share_callbacks(free_callbacks_.count());
     share_slots(free_slots_.count());
+    owed_callbacks_ = owed_slots_ = 0;
 
     first_deadline_.store(end_of_time, base::memory_order_relaxed);
     pass_on_call();

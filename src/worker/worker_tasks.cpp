@@ -8,6 +8,7 @@
 #include <chime/detail/task_control.hpp>
 #include <chime/error.hpp>
 
+#include <algorithm>
 #include <utility>
 
 // Tasks: how they begin, wait, are woken, go on and end. For a waiting task its word alone decides who wakes it and why.
@@ -53,12 +54,16 @@ unit_index worker::take_slot() {
 void worker::free_slot(unit_index index) noexcept {
     if (life_of(slots_.at(index).state.load(base::memory_order_relaxed)) >= settings_.life_limit) [[unlikely]]
         return;
-    if (slots_.at(index).is_borrowed()) ++owed_slots_;
+    const bool is_borrowed = slots_.at(index).is_borrowed();
     if (!free_slots_.push(index)) [[unlikely]] {
         part_with(slots_.at(index));
         slots_.push_shared(index, index);
-    } else if (free_slots_.count() >= kept_in_reserve && slots_.shared_is_empty()) {
+        return;
+    }
+    if (is_borrowed) ++owed_slots_;
+    if (free_slots_.count() >= kept_in_reserve && slots_.shared_is_empty()) {
         free_slots_.donate(donated_at_once, [this](timed& its) { part_with(its); });
+        owed_slots_ -= std::min(owed_slots_, donated_at_once);
     }
 }
 

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,6 +144,20 @@ TEST(a_forked_child, makes_and_destroys_frames_whatever_the_threads_of_the_paren
                   17);
     }
     is_over = true;
+}
+
+/// Registered before the library registers anything, so it is called between the library's two calls.
+std::unique_ptr<io_context> destroyed_in_the_child;
+[[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, [] { destroyed_in_the_child.reset(); });
+
+TEST(a_forked_child, destroys_frames_also_in_what_somebody_else_has_called_around_the_fork) {
+    witness_report report;
+    destroyed_in_the_child = std::make_unique<io_context>();
+    for (int count = 0; count < 1'000; ++count) spawn_detached(*destroyed_in_the_child, sleep_long(witness(report)));
+    destroyed_in_the_child->poll();
+    EXPECT_EQ(exit_code_of([&] { return report.ends == 1'000 ? 17 : 18; }), 17);
+    EXPECT_EQ(report.ends.load(), 0);
+    destroyed_in_the_child.reset();
 }
 
 TEST(a_forked_child, may_exec_or_end_from_anywhere) {

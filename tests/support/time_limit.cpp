@@ -115,6 +115,7 @@ class time_limit : public ::testing::EmptyTestEventListener {
         static_cast<void>(::backtrace(&frame, 1));  // The first call loads a library; not inside a signal, please.
         struct sigaction action {};
         sigfillset(&action.sa_mask);
+        sigdelset(&action.sa_mask, SIGALRM);  // It must ring inside a signal.
         action.sa_flags = SA_RESTART;
         action.sa_handler = end_a_test_that_takes_too_long;
         ::sigaction(time_is_up, &action, nullptr);

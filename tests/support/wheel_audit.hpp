@@ -22,7 +22,7 @@ struct wheel_audit {
     /// Will the next advance go on with what the last one has begun?
     template <class T, unsigned GenerationBits>
     [[nodiscard]] static bool is_interrupted(const timer_wheel<T, GenerationBits>& wheel) {
-        return wheel.wheel_.is_advancing();
+        return wheel.wheel_.goes_on();
     }
 
  private:

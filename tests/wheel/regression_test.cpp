@@ -169,7 +169,78 @@ TEST_P(flood, of_timers_that_are_due_does_not_keep_an_older_one_from_firing) {
 
 INSTANTIATE_TEST_SUITE_P(regression, flood,
                          ::testing::Combine(::testing::Values(std::size_t{1}, std::size_t{64}, std::size_t{256}),
-                                            ::testing::Values(std::size_t{8}, std::size_t{60}), ::testing::Bool()));
+                                            ::testing::Values(std::size_t{17}, std::size_t{60}), ::testing::Bool()));
+
+TEST(regression, a_cascade_that_is_cut_short_does_not_let_what_is_armed_next_wait_behind_later_ones) {
+    const nanoseconds tick{std::int64_t{1} << 18};
+    const time_point slot{tick * 256 * 20'000};
+    wheel_config config;
+    config.start = slot - tick * 300;
+    timer_wheel<int> wheel(config);
+    for (int i = 0; i < 200; ++i) wheel.arm(slot + tick * 100, 0);
+    wheel.arm(slot + tick * 40, 2);
+    std::vector<int> fired;
+    const auto note = [&](int value) { fired.push_back(value); };
+    ASSERT_EQ(wheel.advance(slot + tick, note, 1), 0U);
+    wheel.arm(slot + tick * 20, 1);
+    while (fired.size() < 2) wheel.advance(slot + tick * 60, note, 1);
+    EXPECT_EQ(fired, (std::vector<int>{1, 2}));
+}
+
+TEST(regression, a_call_that_may_fire_nothing_begins_nothing) {
+    timer_wheel<int> wheel;
+    wheel.advance(
+        time_point{1s}, [](int) {}, 0);
+    wheel.arm(time_point{1s}, 1);
+    EXPECT_EQ(wheel.advance(
+                  time_point{1s}, [](int) {}, 10),
+              1U);
+}
+
+TEST(regression, timers_that_are_postponed_before_every_call_do_not_keep_another_from_firing) {
+    for (const std::size_t budget : {std::size_t{1}, std::size_t{64}}) {
+        timer_wheel<int> wheel;
+        time_point now{1s};
+        wheel.advance(now, [](int) {});
+        std::vector<timer_id> restless;
+        for (std::size_t i = 0; i < 20 * (budget + 1) + 40; ++i) restless.push_back(wheel.arm(now, 0));
+        bool has_fired = false;
+        for (int call = 0; call < 100 && !has_fired; ++call) {
+            if (call == 2) wheel.arm(now, 1);
+            now += 1ms;
+            for (timer_id& id : restless) {
+                if (!wheel.postpone(id, now)) id = wheel.arm(now, 0);
+            }
+            wheel.advance(
+                now, [&](int value) { has_fired |= value == 1; }, budget);
+        }
+        EXPECT_TRUE(has_fired) << "budget " << budget;
+    }
+}
+
+TEST(regression, timers_that_are_armed_a_tick_ahead_before_every_call_do_not_keep_another_from_firing) {
+    const nanoseconds tick{std::int64_t{1} << 18};
+    for (const std::size_t budget : {std::size_t{1}, std::size_t{64}}) {
+        timer_wheel<int> wheel;
+        time_point now{tick * 4'000'000};
+        wheel.advance(now, [](int) {});
+        std::vector<timer_id> begun;
+        for (std::size_t i = 0; i < 20 * (budget + 1) + 64; ++i) begun.push_back(wheel.arm(now, 0));
+        ASSERT_EQ(wheel.advance(
+                      now, [](int) {}, budget),
+                  0U);
+        for (const timer_id id : begun) wheel.cancel(id);
+        wheel.arm(now, 1);
+        bool has_fired = false;
+        for (int call = 0; call < 100 && !has_fired; ++call) {
+            for (std::size_t i = 0; i < 17 * (budget + 1) + 32; ++i) wheel.arm(now + tick, 0);
+            now += tick;
+            wheel.advance(
+                now, [&](int value) { has_fired |= value == 1; }, budget);
+        }
+        EXPECT_TRUE(has_fired) << "budget " << budget;
+    }
+}
 
 TEST(regression, a_call_without_a_budget_fires_what_came_while_another_was_interrupted) {
     timer_wheel<int> wheel;
