@@ -106,6 +106,54 @@ TEST(cpu_pool, lets_a_job_that_is_done_be_awaited_later) {
     check_ledger_at_rest(context);
 }
 
+task<int> await_number(const pool_job<int>& job) {
+    co_return co_await job;
+}
+
+TEST(cpu_pool, gives_a_value_once) {
+    io_context context;
+    const auto job = context.cpu_pool().submit([] { return 42; });
+    EXPECT_EQ(block_on(context, await_number(job)), 42);
+    expect_refused(errc::cancelled, [&] { static_cast<void>(block_on(context, await_number(job))); });
+    check_ledger_at_rest(context);
+}
+
+TEST(cpu_pool, carries_an_exception_instead_of_a_value) {
+    io_context context;
+    const auto job = context.cpu_pool().submit([]() -> int { throw std::out_of_range("no number"); });
+    EXPECT_THROW(static_cast<void>(block_on(context, await_number(job))), std::out_of_range);
+    check_ledger_at_rest(context);
+}
+
+TEST(cpu_pool, refuses_to_wait_for_a_job_that_was_moved_away) {
+    io_context context;
+    auto job = context.cpu_pool().submit([] { return 42; });
+    auto taken = std::move(job);
+    EXPECT_FALSE(job.is_done());  // NOLINT(bugprone-use-after-move): that is what is tested.
+    expect_refused(errc::empty_task, [&] { static_cast<void>(block_on(context, await_number(job))); });
+    job = std::move(taken);
+    EXPECT_EQ(block_on(context, await_number(job)), 42);
+    EXPECT_TRUE(job.is_done());
+    check_ledger_at_rest(context);
+}
+
+TEST(cpu_pool, refuses_a_second_task_that_waits_for_the_same_job) {
+    io_context context;
+    std::atomic<bool> may_end = false;
+    const auto job = context.cpu_pool().submit([&] {
+        wait_for(may_end);
+        return 42;
+    });
+    auto first = spawn(context, await_number(job));
+    auto second = spawn(context, await_number(job));
+    while (!second.is_done()) context.poll();
+    expect_refused(errc::empty_task, [&] { static_cast<void>(second.take()); });
+    may_end = true;
+    context.run();
+    EXPECT_EQ(first.take(), 42);
+    check_ledger_at_rest(context);
+}
+
 TEST(cpu_pool, begins_jobs_in_the_order_of_submission) {
     io_context context({.pool_threads = 1});
     std::vector<int> order;
