@@ -147,6 +147,7 @@ TEST(cpu_pool, refuses_a_second_task_that_waits_for_the_same_job) {
     auto first = spawn(context, await_number(job));
     auto second = spawn(context, await_number(job));
     while (!second.is_done()) context.poll();
+    EXPECT_FALSE(job.is_done());
     expect_refused(errc::empty_task, [&] { static_cast<void>(second.take()); });
     may_end = true;
     context.run();
@@ -294,6 +295,31 @@ TEST(cpu_pool, lets_a_task_be_destroyed_that_awaits_a_job) {
     there.run();
     EXPECT_EQ(failure, "");
     check_ledger_at_rest(there);
+}
+
+/// Hands in a job when it is destroyed, and notes whether it was refused.
+struct last_wish {
+    last_wish(cpu_pool& asked, bool& refused) : pool(&asked), is_refused(&refused) {}
+    last_wish(last_wish&& other) noexcept : pool(std::exchange(other.pool, nullptr)), is_refused(other.is_refused) {}
+    ~last_wish() {
+        if (pool == nullptr) return;
+        try {
+            static_cast<void>(pool->submit([] {}));
+        } catch (const std::system_error& error) {
+            *is_refused = error.code() == errc::stopped;
+        }
+    }
+    cpu_pool* pool;
+    bool* is_refused;
+};
+
+TEST(cpu_pool, refuses_a_job_that_comes_while_its_context_is_destroyed) {
+    bool is_refused = false;
+    {
+        io_context context;
+        context.timers().after(1h, [kept = last_wish(context.cpu_pool(), is_refused)] {});
+    }
+    EXPECT_TRUE(is_refused);
 }
 
 TEST(cpu_pool, goes_on_when_the_timers_were_stopped) {
