@@ -347,6 +347,17 @@ task<> wait_next_twice(timer_cell& cell) {
     }
 }
 
+TEST(timer_cell, without_an_interval_or_a_context_waits_for_now_each_time) {
+    testing::virtual_context context;
+    timer_cell cell;
+    spawn_detached(*context, wait_next_twice(cell));
+    context.run();
+    EXPECT_EQ(cell.generation(), 3U);
+    EXPECT_EQ(cell.deadline(), time_point{});
+    EXPECT_EQ(context.now(), time_point{});
+    check_ledger_at_rest(*context);
+}
+
 TEST(timer_cell, without_an_interval_does_not_die_of_being_asked_for_the_next_one) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(
