@@ -44,6 +44,18 @@ TEST(thread, stays_on_the_processor_it_is_pinned_to) {
     EXPECT_EQ(chime::base::usable_processors(), before);
 }
 
+TEST(thread, counts_only_the_processors_that_it_may_use) {
+    const unsigned count = chime::base::usable_processors();
+    const unsigned last = chime::base::usable_processor(count - 1);
+    EXPECT_EQ(chime::base::usable_processor(0), first_usable_processor());
+    EXPECT_EQ(chime::base::usable_processor(count), first_usable_processor()) << "after the last comes the first";
+    chime::base::thread([last] {
+        ASSERT_EQ(chime::base::pin_this_thread(last), std::error_code{});
+        EXPECT_EQ(chime::base::usable_processor(0), last);
+        EXPECT_EQ(chime::base::usable_processor(7), last);
+    }).join();
+}
+
 TEST(thread, is_not_pinned_to_a_processor_that_is_absent) {
     chime::base::thread([] {
         const unsigned before = chime::base::usable_processors();

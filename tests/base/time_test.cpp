@@ -47,6 +47,13 @@ constexpr time_point at(std::int64_t since_epoch_ns) {
 using odd_long_period = std::ratio<9223372036854775783, 2>;
 using odd_short_period = std::ratio<2, 9223372036854775783>;
 
+/// The same, but the compiler cannot know.
+template <class Rep, class Period>
+std::chrono::duration<Rep, Period> unforeseen(std::chrono::duration<Rep, Period> delay) {
+    const volatile Rep count = delay.count();
+    return std::chrono::duration<Rep, Period>{Rep{count}};
+}
+
 }  // namespace
 
 TEST(round_up, keeps_what_is_representable) {
@@ -193,6 +200,48 @@ TEST(round_up, refuses_what_is_not_a_number) {
     EXPECT_THROW(static_cast<void>(deadline_after(at(0), seconds_d{not_a_number})), std::system_error);
 }
 
+TEST(round_up, answers_for_whole_numbers_at_run_time_what_the_compiler_answers) {
+    EXPECT_EQ(round_up(unforeseen(picoseconds{1001})), 2ns);
+    EXPECT_EQ(round_up(unforeseen(picoseconds{1000})), 1ns);
+    EXPECT_EQ(round_up(unforeseen(picoseconds{-1999})), -1ns);
+    EXPECT_EQ(round_up(unforeseen(std::chrono::nanoseconds::min())), duration::min());
+    EXPECT_EQ(round_up(unforeseen(std::chrono::hours::max())), duration::max());
+    EXPECT_EQ(round_up(unforeseen(std::chrono::hours::min())), duration::min());
+    using unsigned_nanoseconds = std::chrono::duration<std::uint64_t, std::nano>;
+    EXPECT_EQ(round_up(unforeseen(unsigned_nanoseconds{std::uint64_t{1} << 63U})), duration::max());
+}
+
+TEST(round_up, answers_for_floating_point_at_run_time_what_the_compiler_answers) {
+    EXPECT_EQ(round_up(unforeseen(seconds_d{0.0})), 0ns);
+    EXPECT_EQ(round_up(unforeseen(seconds_d{0.5})), 500ms);
+    EXPECT_EQ(round_up(unforeseen(seconds_d{infinity})), duration::max());
+    EXPECT_EQ(round_up(unforeseen(seconds_d{-infinity})), duration::min());
+    EXPECT_EQ(round_up(unforeseen(seconds_d{DBL_TRUE_MIN})), 1ns);
+    EXPECT_EQ(round_up(unforeseen(seconds_d{-DBL_TRUE_MIN})), 0ns);
+    EXPECT_EQ(round_up(unforeseen(seconds_d{0x1p-127})), 1ns);
+    EXPECT_EQ(round_up(unforeseen(seconds_d{-0x1p-127})), 0ns);
+    EXPECT_EQ(round_up(unforeseen(seconds_d{0x1p100})), duration::max());
+    EXPECT_EQ(round_up(unforeseen(seconds_d{-0x1p100})), duration::min());
+    EXPECT_GE(round_up(unforeseen(std::chrono::duration<double, odd_long_period>{0x1p-62})), 1s);
+    EXPECT_LE(round_up(unforeseen(std::chrono::duration<double, odd_long_period>{-0x1p-62})), -999'999'999ns);
+}
+
+TEST(round_up, takes_a_large_count_of_something_short) {
+    // 2^90 attoseconds are 1237940039285380274.9 ns: the count has more bits than the answer.
+    using attoseconds_d = std::chrono::duration<double, std::atto>;
+    static_assert(round_up(attoseconds_d{0x1p90}) == 1'237'940'039'285'380'275ns);
+    EXPECT_EQ(round_up(unforeseen(attoseconds_d{0x1p90})), 1'237'940'039'285'380'275ns);
+    EXPECT_EQ(round_up(unforeseen(attoseconds_d{-0x1p90})), -1'237'940'039'285'380'274ns);
+    EXPECT_EQ(round_up(unforeseen(attoseconds_d{0x1p93})), duration::max());
+}
+
+TEST(round_up, saturates_a_large_count_of_something_very_long) {
+    using quarter_of_all_time = std::chrono::duration<double, std::ratio<std::int64_t{1} << 62U>>;
+    static_assert(round_up(quarter_of_all_time{0x1p127}) == duration::max());
+    EXPECT_EQ(round_up(unforeseen(quarter_of_all_time{0x1p127})), duration::max());
+    EXPECT_EQ(round_up(unforeseen(quarter_of_all_time{-0x1p127})), duration::min());
+}
+
 TEST(round_up, throws_only_for_floating_point) {
     // Named first: making a duration may throw as far as the standard is concerned.
     constexpr time_point now;
@@ -250,4 +299,11 @@ TEST(deadline_after, saturates_to_never_and_never_means_soon) {
     static_assert(deadline_after(at(int64_max - 5), 5ns) == never);
     static_assert(deadline_after(at(int64_max - 5), 6ns) == never);
     static_assert(deadline_after(never, 1ns) == never);
+}
+
+TEST(deadline_after, answers_at_run_time_what_the_compiler_answers) {
+    EXPECT_EQ(deadline_after(at(100), unforeseen(5ns)), at(105));
+    EXPECT_EQ(deadline_after(at(100), unforeseen(-1ns)), at(100));
+    EXPECT_EQ(deadline_after(at(-1), unforeseen(duration::max())), never);
+    EXPECT_EQ(deadline_after(at(int64_max - 5), unforeseen(6ns)), never);
 }

@@ -260,6 +260,34 @@ TEST(without_memory, a_growing_wheel_keeps_what_it_has) {
     }
 }
 
+TEST(without_memory, a_reserve_of_free_records_that_cannot_grow_loses_none) {
+    // More than the first piece of memory has room for.
+    constexpr std::size_t count = 600'000;
+    io_context context({.max_timers = count + 1});
+    timers& all = context.timers();
+    std::vector<timer_handle> armed(count);
+    const auto arm_all = [&] {
+        for (timer_handle& each : armed) each = all.after(1h, [] {});
+    };
+    const auto cancel_all = [&] {
+        for (const timer_handle& each : armed) ASSERT_EQ(all.cancel(each), cancel_result::cancelled);
+    };
+    for (const bool has_memory : {false, true, true}) {
+        context.post(arm_all);
+        context.poll();
+        EXPECT_EQ(all.stats().pending, count);
+        context.post(cancel_all);
+        if (!has_memory) faults::commits.fail_after(0);
+        context.poll();
+        faults::commits.recover();
+        if (!has_memory) {
+            EXPECT_GT(faults::commits.refusals(), 0U);
+        }
+        EXPECT_EQ(all.stats().pending, 0U);
+    }
+    check_ledger_at_rest(context);
+}
+
 TEST(without_memory, postponing_is_refused_and_the_old_deadline_holds) {
     constexpr std::size_t count = 2'000;
     for (std::uint64_t successes = 0;; ++successes) {

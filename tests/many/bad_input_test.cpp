@@ -121,6 +121,40 @@ TEST(retiring_a_worker, that_is_not_there_or_must_stay_is_refused) {
     check_ledger_after_shutdown(home);
 }
 
+task<> hold_worker(std::atomic<int>& busy, const std::atomic<bool>& may_end) {
+    ++busy;
+    while (!may_end) std::this_thread::yield();
+    co_return;
+}
+
+TEST(retiring_a_worker, that_is_retiring_already_is_refused) {
+    const watchdog guard("retiring twice at once", 20s);
+    runtime home({.workers = 2});
+    std::atomic<int> busy{0};
+    std::atomic<bool> may_end{false};
+    for (int count = 0; count < 2; ++count) spawn_detached(home, hold_worker(busy, may_end));
+    while (busy != 2) std::this_thread::yield();
+    // One of them waits for the worker, which is busy; the other one is told so.
+    std::atomic<int> refused{0};
+    const auto retire = [&] {
+        try {
+            home.retire_worker(0);
+        } catch (const std::system_error& error) {
+            EXPECT_EQ(error.code(), errc::no_such_worker) << error.what();
+            ++refused;
+        }
+    };
+    std::thread one(retire);
+    std::thread other(retire);
+    while (refused == 0) std::this_thread::yield();
+    may_end = true;
+    one.join();
+    other.join();
+    EXPECT_EQ(refused, 1);
+    EXPECT_EQ(home.stats().workers_retired, 1U);
+    check_ledger_after_shutdown(home);
+}
+
 /// Retires every worker that it can, from wherever it runs.
 task<int> retire_everybody(runtime& home, worker_id count) {
     int refused = 0;

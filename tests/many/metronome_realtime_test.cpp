@@ -3,6 +3,7 @@
 // The metronome: who is stuck is reported, numbers are handed out, and while all sleep so does it.
 
 #include "runtime/watchdog.hpp"
+#include "support/refusal.hpp"
 #include "support/runtime_ledger.hpp"
 
 #include <chime/runtime.hpp>
@@ -73,6 +74,37 @@ TEST(the_metronome, reports_a_stuck_worker_once_with_its_number) {
     await_that([&] { return reports.all().size() == 2; });
     check_ledger_after_shutdown(home);
     EXPECT_EQ(reports.all().size(), 2U);
+}
+
+TEST(the_metronome, counts_a_stuck_worker_also_when_nobody_wants_to_be_told) {
+    const watchdog guard("a stuck worker without a hook", 30s);
+    runtime home({.workers = 2, .metronome = true, .metronome_period = 1ms, .stuck_after = 20ms});
+    std::atomic<bool> may_end{false};
+    home.timers().after(0s, [&] {
+        while (!may_end) std::this_thread::sleep_for(1ms);
+    });
+    await_that([&] { return home.stats().stuck_reports != 0; });
+    may_end = true;
+    check_ledger_after_shutdown(home);
+}
+
+TEST(the_metronome, may_not_shut_down_what_it_watches) {
+    const watchdog guard("a shutdown by the metronome", 30s);
+    std::atomic<runtime*> shown{nullptr};
+    std::atomic<int> refused{0};
+    runtime_config config{.workers = 1, .metronome = true, .metronome_period = 1ms};
+    config.on_metrics = [&](const runtime_stats&) {
+        runtime* const home = shown;
+        if (home == nullptr) return;
+        expect_refused(errc::on_a_worker, [&] { home->shutdown(); });
+        ++refused;
+    };
+    runtime home(config);
+    shown = &home;
+    const timer_handle repeating = home.timers().every(1ms, missed_ticks::skip, [] {});
+    await_that([&] { return refused != 0; });
+    home.timers().cancel_and_wait(repeating);
+    check_ledger_after_shutdown(home);
 }
 
 TEST(the_metronome, does_not_report_many_short_pieces_of_user_code) {

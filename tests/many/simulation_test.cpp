@@ -119,6 +119,22 @@ TEST(simulation_face, blocks_on_tasks_without_blocking) {
     }
 }
 
+TEST(simulation_face, refuses_to_wait_for_what_never_ends) {
+    const watchdog guard("what never ends in a simulation", 30s);
+    testing::simulation sim(5, {.workers = 2});
+    struct sleeper {
+        static task<> sleep() { co_await sleep_until(never); }
+    };
+    expect_refused(errc::cancelled, [&] { sim->block_on(sleeper::sleep()); });
+    auto joined = sim->spawn(sleeper::sleep());
+    sim.settle();
+    expect_refused(errc::on_a_worker, [&] { joined.wait(); });
+    sim.advance_to(never);
+    EXPECT_FALSE(joined.is_done());
+    EXPECT_EQ(sim.now(), time_point{}) << "there is no time to go to";
+    check_ledger_after_shutdown(*sim);
+}
+
 task<> fail() {
     co_await sleep_for(1s);
     throw std::runtime_error("from a detached task");

@@ -107,6 +107,19 @@ TEST(cancel_and_join, gives_the_answer_at_once_when_nothing_runs) {
     check_ledger_at_rest(*context);
 }
 
+TEST(cancel_and_join, can_be_spawned_as_it_is) {
+    testing::virtual_context context;
+    witness_report report;
+    const timer_handle armed = context->timers().after(1h, [kept = witness(report)] {});
+    auto joined = spawn(*context, context->timers().cancel_and_join(armed));
+    EXPECT_EQ(report.ends, 0) << "it begins when it is awaited";
+    context.run();
+    EXPECT_EQ(joined.take(), cancel_result::cancelled);
+    EXPECT_EQ(report.ends, 1);
+    EXPECT_EQ(context.now(), time_point{});
+    check_ledger_at_rest(*context);
+}
+
 TEST(cancel_and_join, waits_in_a_task_of_another_context_until_the_callback_has_ended) {
     running_loop loop;
     std::atomic<bool> has_begun = false;

@@ -185,6 +185,54 @@ task<> sleep_moved(cancel_token token, std::optional<wake_reason>& reason) {
     reason = co_await std::move(moved);
 }
 
+task<> sleep_until_cancelled(timers& home, cancel_token token, std::string& story) {
+    const time_point far_away = home.now() + 1h;
+    const wake_reason anywhere = co_await sleep_until(far_away, token);
+    story += anywhere == wake_reason::cancelled ? 'c' : 'e';
+    const wake_reason here = co_await home.sleep_until(far_away, token);
+    story += here == wake_reason::cancelled ? 'c' : 'e';
+    try {
+        co_await home.sleep_until(far_away, throw_on_cancel);
+        story += 'p';
+    } catch (const std::system_error&) {
+        story += 't';
+    }
+    try {
+        co_await home.sleep_until(far_away, token, throw_on_cancel);
+        story += 'p';
+    } catch (const std::system_error&) {
+        story += 't';
+    }
+}
+
+TEST(sleep_until, watches_its_token_in_every_form) {
+    testing::virtual_context context;
+    cancel_source source;
+    std::string story;
+    spawn_detached(*context, sleep_until_cancelled(context->timers(), source.token(), story));
+    context.settle();
+    source.request_cancel();
+    context.run();
+    EXPECT_EQ(story, "ccpt") << "only the third one has no token";
+    EXPECT_EQ(context.now(), time_point{} + 1h);
+    story.clear();
+    const cancel_source silent;
+    spawn_detached(*context, sleep_until_cancelled(context->timers(), silent.token(), story));
+    context.run();
+    EXPECT_EQ(story, "eepp");
+    check_ledger_at_rest(*context);
+}
+
+TEST(this_task, outside_of_a_task_is_not_cancelled) {
+    testing::virtual_context context;
+    EXPECT_FALSE(this_task::is_cancelled());
+    bool is_cancelled = true;
+    context->timers().after(1s, [&] { is_cancelled = this_task::is_cancelled(); });
+    context.run();
+    EXPECT_FALSE(is_cancelled);
+    check_ledger_at_rest(*context);
+}
+
 TEST(sleep_for, may_be_moved_until_it_is_awaited) {
     testing::virtual_context context;
     cancel_source source;

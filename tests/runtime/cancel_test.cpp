@@ -226,5 +226,23 @@ TEST(cancel_token, may_be_cancelled_by_the_end_of_a_closure_that_watches_it) {
     check_ledger_at_rest(*context);
 }
 
+TEST(cancel_token, watches_timers_that_a_callback_arms_for_a_time) {
+    testing::virtual_context context;
+    timers& timers = context->timers();
+    cancel_source source;
+    int fired = 0;
+    timers.after(1s, [&] {
+        timers.at(
+            time_point{} + 3s, [&] { ++fired; }, source.token());
+        timers.at(
+            time_point{} + 5s, [&] { ++fired; }, source.token());
+    });
+    timers.after(4s, [&] { source.request_cancel(); });
+    context.run();
+    EXPECT_EQ(fired, 1) << "the second one was cancelled in time";
+    EXPECT_EQ(context.now(), time_point{} + 4s);
+    check_ledger_at_rest(*context);
+}
+
 }  // namespace
 }  // namespace chime::test

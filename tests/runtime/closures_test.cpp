@@ -18,6 +18,7 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace chime::test {
 namespace {
@@ -163,6 +164,19 @@ TEST(timer_function, whose_constructor_throws_leaves_nothing_behind) {
     timers.after(1s, [&] { ++ran; });
     context.run();
     EXPECT_EQ(ran, 1);
+    check_ledger_at_rest(*context);
+}
+
+TEST(timer_function, that_is_large_may_be_copied_although_that_could_throw) {
+    testing::virtual_context context;
+    int ran = 0;
+    const auto large = [&ran, numbers = std::vector<int>(100, 7), bytes = std::array<char, 100>{}] {
+        ran += numbers.back() + bytes.back();
+    };
+    context->timers().after(1s, large);
+    context->timers().after(2s, large);
+    context.run();
+    EXPECT_EQ(ran, 14);
     check_ledger_at_rest(*context);
 }
 

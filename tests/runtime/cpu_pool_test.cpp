@@ -106,6 +106,55 @@ TEST(cpu_pool, lets_a_job_that_is_done_be_awaited_later) {
     check_ledger_at_rest(context);
 }
 
+task<int> await_number(const pool_job<int>& job) {
+    co_return co_await job;
+}
+
+TEST(cpu_pool, gives_a_value_once) {
+    io_context context;
+    const auto job = context.cpu_pool().submit([] { return 42; });
+    EXPECT_EQ(block_on(context, await_number(job)), 42);
+    expect_refused(errc::cancelled, [&] { static_cast<void>(block_on(context, await_number(job))); });
+    check_ledger_at_rest(context);
+}
+
+TEST(cpu_pool, carries_an_exception_instead_of_a_value) {
+    io_context context;
+    const auto job = context.cpu_pool().submit([]() -> int { throw std::out_of_range("no number"); });
+    EXPECT_THROW(static_cast<void>(block_on(context, await_number(job))), std::out_of_range);
+    check_ledger_at_rest(context);
+}
+
+TEST(cpu_pool, refuses_to_wait_for_a_job_that_was_moved_away) {
+    io_context context;
+    auto job = context.cpu_pool().submit([] { return 42; });
+    auto taken = std::move(job);
+    EXPECT_FALSE(job.is_done());  // NOLINT(bugprone-use-after-move): that is what is tested.
+    expect_refused(errc::empty_task, [&] { static_cast<void>(block_on(context, await_number(job))); });
+    job = std::move(taken);
+    EXPECT_EQ(block_on(context, await_number(job)), 42);
+    EXPECT_TRUE(job.is_done());
+    check_ledger_at_rest(context);
+}
+
+TEST(cpu_pool, refuses_a_second_task_that_waits_for_the_same_job) {
+    io_context context;
+    std::atomic<bool> may_end = false;
+    const auto job = context.cpu_pool().submit([&] {
+        wait_for(may_end);
+        return 42;
+    });
+    auto first = spawn(context, await_number(job));
+    auto second = spawn(context, await_number(job));
+    while (!second.is_done()) context.poll();
+    EXPECT_FALSE(job.is_done());
+    expect_refused(errc::empty_task, [&] { static_cast<void>(second.take()); });
+    may_end = true;
+    context.run();
+    EXPECT_EQ(first.take(), 42);
+    check_ledger_at_rest(context);
+}
+
 TEST(cpu_pool, begins_jobs_in_the_order_of_submission) {
     io_context context({.pool_threads = 1});
     std::vector<int> order;
@@ -246,6 +295,31 @@ TEST(cpu_pool, lets_a_task_be_destroyed_that_awaits_a_job) {
     there.run();
     EXPECT_EQ(failure, "");
     check_ledger_at_rest(there);
+}
+
+/// Hands in a job when it is destroyed, and notes whether it was refused.
+struct last_wish {
+    last_wish(cpu_pool& asked, bool& refused) : pool(&asked), is_refused(&refused) {}
+    last_wish(last_wish&& other) noexcept : pool(std::exchange(other.pool, nullptr)), is_refused(other.is_refused) {}
+    ~last_wish() {
+        if (pool == nullptr) return;
+        try {
+            static_cast<void>(pool->submit([] {}));
+        } catch (const std::system_error& error) {
+            *is_refused = error.code() == errc::stopped;
+        }
+    }
+    cpu_pool* pool;
+    bool* is_refused;
+};
+
+TEST(cpu_pool, refuses_a_job_that_comes_while_its_context_is_destroyed) {
+    bool is_refused = false;
+    {
+        io_context context;
+        context.timers().after(1h, [kept = last_wish(context.cpu_pool(), is_refused)] {});
+    }
+    EXPECT_TRUE(is_refused);
 }
 
 TEST(cpu_pool, goes_on_when_the_timers_were_stopped) {

@@ -91,6 +91,29 @@ TEST(dump_pending, names_guards_and_jobs_that_keep_it_running) {
     check_ledger_at_rest(*context);
 }
 
+TEST(dump_pending, counts_guards_and_jobs_and_says_who_waits_for_something_else_than_time) {
+    testing::virtual_context context;
+    std::atomic<bool> may_end{false};
+    const auto wait = [&] {
+        while (!may_end.load()) std::this_thread::yield();
+    };
+    {
+        const auto first = context->make_work_guard();
+        const auto second = context->make_work_guard();
+        static_cast<void>(context->cpu_pool().submit(wait));
+        spawn_detached(*context, context->cpu_pool().submit(wait));
+        context.settle();
+        std::ostringstream out;
+        context->dump_pending(out);
+        EXPECT_NE(out.str().find("2 work guards"), std::string::npos) << out.str();
+        EXPECT_NE(out.str().find("2 jobs in the pool"), std::string::npos) << out.str();
+        EXPECT_NE(out.str().find("waits for something else than time"), std::string::npos) << out.str();
+        may_end.store(true);
+    }
+    context.run();
+    check_ledger_at_rest(*context);
+}
+
 TEST(dump_pending, inside_a_callback_says_that_it_is_running) {
     testing::virtual_context context;
     std::ostringstream out;

@@ -58,10 +58,12 @@ TEST(io_context_config, at_its_limits_works) {
           io_context_config{.resolution = std::chrono::nanoseconds{std::int64_t{1} << 32U}},
           io_context_config{.slack = std::chrono::nanoseconds::max()},
           io_context_config{.timer_budget = 1, .task_budget = 1, .stale_slack = 64},
-          io_context_config{.time_callbacks = true, .huge_pages = true}}) {
+          io_context_config{.time_callbacks = true, .huge_pages = true}, io_context_config{.huge_pages = false}}) {
         testing::virtual_context context(config);
         int ran = 0;
         context->timers().after(1s, [&] { ++ran; });
+        context.settle();
+        EXPECT_EQ(ran, 0);
         context.clock().advance(1s);
         context.settle();
         EXPECT_EQ(ran, 1);

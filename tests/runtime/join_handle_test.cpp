@@ -83,6 +83,17 @@ TEST(join_handle, that_is_empty_is_refused_when_it_is_awaited) {
     check_ledger_at_rest(*context);
 }
 
+TEST(join_handle, has_nothing_to_wait_for_when_it_is_empty_and_nothing_to_give_before_the_end) {
+    testing::virtual_context context;
+    expect_refused(errc::empty_task, [] { join_handle<int>().wait(); });
+    auto joined = spawn(*context, answer_after(1s, 7));
+    expect_refused(errc::empty_task, [&] { static_cast<void>(joined.take()); });
+    context.run();
+    EXPECT_EQ(joined.take(), 7) << "asked too early, it has lost nothing";
+    expect_refused(errc::empty_task, [&] { static_cast<void>(joined.take()); });
+    check_ledger_at_rest(*context);
+}
+
 // --- Cancelling a task.
 
 task<> note_reasons(int sleeps, std::string& story) {

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -98,6 +99,27 @@ TEST(schedule, takes_the_join_handle_along) {
     EXPECT_EQ(here.run(), 0U) << "it lives elsewhere now";
     there.run();
     EXPECT_EQ(reason, wake_reason::cancelled);
+    EXPECT_TRUE(joined.is_done());
+    check_ledger_at_rest(*here);
+    check_ledger_at_rest(*there);
+}
+
+TEST(schedule, takes_along_where_the_task_was_spawned) {
+    testing::virtual_context here({.record_locations = true});
+    testing::virtual_context there({.record_locations = true});
+    std::optional<wake_reason> reason;
+    auto joined = spawn(*here, hop_and_sleep(*there, reason));
+    spawn_detached(*here, hop_and_sleep(*there, reason));
+    here.settle();
+    there.settle();
+    std::ostringstream out;
+    there->dump_pending(out);
+    const std::string told = out.str();
+    const std::size_t first = told.find("schedule_test.cpp");
+    EXPECT_NE(first, std::string::npos) << told;
+    EXPECT_NE(told.find("schedule_test.cpp", first + 1), std::string::npos) << told;
+    there.run();
+    EXPECT_EQ(reason, wake_reason::elapsed);
     EXPECT_TRUE(joined.is_done());
     check_ledger_at_rest(*here);
     check_ledger_at_rest(*there);

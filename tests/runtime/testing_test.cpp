@@ -95,6 +95,7 @@ TEST(virtual_clock, does_not_jump_while_it_is_held) {
     auto first = clock.hold_still();
     auto second = clock.hold_still();
     auto moved = std::move(first);
+    moved = std::move(second);  // Each holds it in the place of the other one now.
     std::thread runner([&] { context.run(); });
     while (context.timers().stats().parks == 0) std::this_thread::yield();
     EXPECT_FALSE(has_run);

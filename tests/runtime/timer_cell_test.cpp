@@ -289,6 +289,37 @@ TEST(timer_cell, whose_wait_is_cancelled_from_outside_tells_so) {
     check_ledger_at_rest(*context);
 }
 
+TEST(timer_cell, moved_between_two_waits_keeps_its_interval_and_its_place) {
+    testing::virtual_context context;
+    const auto next = [](timer_cell& its, auto frame) {
+        its.prepare_next(frame);
+        return true;
+    };
+    timer_cell cell(context->timers());
+    cell.set_interval(2s);
+    EXPECT_EQ(run_script(context, cell, next), wake_reason::elapsed);
+    context.advance(1s);
+    timer_cell moved(std::move(cell));
+    EXPECT_EQ(moved.generation(), 1U);
+    EXPECT_EQ(moved.interval(), 2s);
+    EXPECT_EQ(run_script(context, moved, next), wake_reason::elapsed);
+    EXPECT_EQ(context.now(), time_point{} + 4s) << "a multiple of the interval, counted from the first deadline";
+    check_ledger_at_rest(*context);
+}
+
+TEST(timer_cell, moved_in_a_wait_cancels_it) {
+    testing::virtual_context context;
+    timer_cell cell(context->timers());
+    context->timers().after(1s, [&] { const timer_cell taken(std::move(cell)); });
+    const auto wait = [](timer_cell& its, auto frame) {
+        its.prepare(frame, 1h);
+        return true;
+    };
+    EXPECT_EQ(run_script(context, cell, wait), wake_reason::cancelled);
+    EXPECT_EQ(context.now(), time_point{} + 1s);
+    check_ledger_at_rest(*context);
+}
+
 TEST(timer_cell, outside_of_a_task_or_in_one_of_another_context_is_refused) {
     testing::virtual_context here;
     testing::virtual_context there;
@@ -314,6 +345,17 @@ task<> wait_next_twice(timer_cell& cell) {
         task<> inner = follow(cell, next, reason);
         co_await std::move(inner);
     }
+}
+
+TEST(timer_cell, without_an_interval_or_a_context_waits_for_now_each_time) {
+    testing::virtual_context context;
+    timer_cell cell;
+    spawn_detached(*context, wait_next_twice(cell));
+    context.run();
+    EXPECT_EQ(cell.generation(), 3U);
+    EXPECT_EQ(cell.deadline(), time_point{});
+    EXPECT_EQ(context.now(), time_point{});
+    check_ledger_at_rest(*context);
 }
 
 TEST(timer_cell, without_an_interval_does_not_die_of_being_asked_for_the_next_one) {

@@ -120,5 +120,27 @@ TEST(timer_delay, in_a_frame_that_is_destroyed_is_cancelled_with_it) {
     check_ledger_at_rest(*another);
 }
 
+TEST(timer_handle, names_a_task_only_if_it_names_a_sleep) {
+    testing::virtual_context context;
+    const timer_handle callback = context->timers().after(1s, [] {});
+    EXPECT_FALSE(callback.is_sleep());
+    EXPECT_EQ(callback.task_slot(), 0U);
+    EXPECT_EQ(callback.task_id(), 0U);
+    timer_handle sleep;
+    struct sleeper {
+        static task<> sleep(timers& home, timer_handle& named) {
+            timer_delay delay(home, time_point{} + 2s);
+            home.after(0s, [&] { named = delay.handle(); });
+            co_await delay;
+        }
+    };
+    spawn_detached(*context, sleeper::sleep(context->timers(), sleep));
+    context.run();
+    EXPECT_TRUE(sleep.is_sleep());
+    EXPECT_EQ(sleep.task_id(), sleep.timer_id());
+    EXPECT_LT(sleep.task_slot(), 1U << 31U);
+    check_ledger_at_rest(*context);
+}
+
 }  // namespace
 }  // namespace chime::test

@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "support/drive.hpp"
@@ -81,6 +84,19 @@ TEST(timer_id, stays_stale_however_often_its_place_is_used_again) {
         expect_refused(wheel, stale);
     }
     EXPECT_EQ(wheel.size(), 1U);
+}
+
+TEST(timer_id, can_be_a_key) {
+    int_wheel wheel;
+    std::unordered_map<timer_id, int> names;
+    for (int number = 0; number < 1000; ++number) names[wheel.arm(at_ns(number), number)] = number;
+    ASSERT_EQ(names.size(), 1000U);
+    std::set<std::size_t> hashes;
+    for (const auto& [id, number] : names) {
+        EXPECT_EQ(wheel.cancel(id), number);
+        hashes.insert(std::hash<timer_id>{}(id));
+    }
+    EXPECT_GT(hashes.size(), 990U) << "and is spread well";
 }
 
 TEST(timer_id, used_twice_works_once) {
