@@ -78,7 +78,7 @@ class drive {
     ~drive() {
         if (old_slack_) base::set_timer_slack(*old_slack_);
         // Stopped, it has nothing to be polled for; restart() rings.
-        const bool is_stopped = is_stopped_.load(base::memory_order_acquire);  // Pairs with stop().
+        const bool is_stopped = is_stopped_.load(base::memory_order_relaxed);  // Who leaves for it has acquired it.
         driven_.hand_over_to_descriptor(is_stopped ? detail::end_of_time : last_.wake_at,
                                         last_.is_busy || !is_finished_, is_stopped);
         driven_.end_drive();

@@ -30,8 +30,6 @@ constexpr excuse excuses[] = {
     // The loop and the runtime.
     {"src/runtime/io_context.cpp", "state_->is_stopped.store(false", "seq_cst",
      "run() is called again by who knows of restart()"},
-    {"src/runtime/io_context.cpp", "if (is_stopped.load", "acquire",
-     "the end of the drive acquires it again, unless somebody restarts a context that runs"},
     {"src/worker/worker.hpp", "driver_.load", "acquire",
      "it keeps a look at a seat that was left from seeing what was before, for which nobody has a scenario"},
     {"src/worker/crew.hpp", "visitors_.load", "acquire", "only a forked child asks, and is alone"},
