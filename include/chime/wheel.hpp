@@ -11,7 +11,7 @@
 ///     const chime::timer_id id = idle.arm(now + 30s, peer);
 ///     idle.postpone(id, now + 30s);                                // on every message
 ///     idle.advance(now, [](connection* peer) { peer->close(); });  // whenever the loop comes round
-///     poll(fds, count, milliseconds_until(idle.next_deadline()));
+///     idle.next_deadline();                                        // when it has to, at the latest; nothing: not at all
 ///
 /// # What it promises
 ///
