@@ -63,7 +63,6 @@ class crew {
     [[nodiscard]] std::uint32_t seat_count() const noexcept { return seat_count_.load(base::memory_order_seq_cst); }
     /// A worker in a seat that is free; null: there is none. One thread at a time. Throws std::bad_alloc.
     [[nodiscard]] worker* add_worker();
-    [[nodiscard]] bool is_alone() const noexcept { return is_alone_; }
 
     // --- Timers. See timers.hpp for what they mean.
 

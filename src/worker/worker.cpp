@@ -17,6 +17,11 @@ namespace chime::inline v0::detail {
 
 namespace {
 
+/// How much of a debt can be paid by who has so many, and keeps a reserve.
+std::size_t payable(std::size_t owed, std::size_t count) noexcept {
+    return std::min(owed, count - std::min(count, kept_in_reserve));
+}
+
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
 
 }  // namespace
@@ -87,16 +92,14 @@ void worker::share_callbacks(std::size_t most) noexcept {
 /// Threads that are no workers arm with records that anybody may take, and we get them when the timers end: as many go
 /// back, or there would be more of them for ever.
 void worker::pay_callbacks() noexcept {
-    const std::size_t kept = std::min(free_callbacks_.count(), kept_in_reserve);
-    const std::size_t paid = std::min(owed_callbacks_, free_callbacks_.count() - kept);
+    const std::size_t paid = payable(owed_callbacks_, free_callbacks_.count());
     owed_callbacks_ -= paid;
     share_callbacks(paid);
 }
 
 /// The same for slots that such threads have taken for their tasks.
 void worker::pay_slots() noexcept {
-    const std::size_t kept = std::min(free_slots_.count(), kept_in_reserve);
-    const std::size_t paid = std::min(owed_slots_, free_slots_.count() - kept);
+    const std::size_t paid = payable(owed_slots_, free_slots_.count());
     owed_slots_ -= paid;
     share_slots(paid);
 }

@@ -321,8 +321,8 @@ class worker final : public clock_listener {
     std::size_t wheel_live_ CHIME_GUARDED_BY(owner_) = 0;  ///< Timers whose tickets are in the wheel.
     std::uint64_t next_number_ CHIME_GUARDED_BY(owner_);
     ordinal now_ CHIME_GUARDED_BY(owner_) = 0;  ///< Of this turn.
-    bool
-        has_deferred_ CHIME_GUARDED_BY(owner_) = false;  ///< In this turn: something due that somebody else had locked.
+    /// In this turn: something due that somebody else had locked.
+    bool has_deferred_ CHIME_GUARDED_BY(owner_) = false;
 
     unit_queue ready_ CHIME_GUARDED_BY(owner_);  ///< What is ready, if this worker is alone;
     ready_ring ring_;                            ///< if not, for all to take.
