@@ -528,7 +528,8 @@ class ticket_wheel {
         std::size_t to_load;  ///< Into the near run, or into lower levels.
         std::size_t to_fire;
 
-        /// For a call that may fire `budget` timers.
+        /// For a call that may fire `budget` timers. One is dealt out up to seven times and loaded; and before one that
+        /// fires, some that were cancelled or moved may have to be taken away.
         static constexpr work for_budget(std::size_t budget) noexcept {
             if (budget >= unlimited / 16) return {unlimited, unlimited};
             return {16 * (budget + 1), 4 * (budget + 1)};
@@ -1171,7 +1172,7 @@ class ticket_wheel {
     bool take_overdue_ = false;
     bool is_advancing_ = false;
     bool has_progress_ = false;       ///< In this call something has left the near run, or time has gone on.
-    std::size_t calls_owed_ = 0;      ///< How many calls of this advance have only loaded.
+    std::size_t calls_owed_ = 0;      ///< How many calls may only fire, because as many have only loaded.
     bool check_stale_ = true;         ///< Enough tickets are stale to look for them in cascades.
     std::uint64_t number_limit_ = 0;  ///< Of the advance: what has this number or a higher one waits for the next.
     std::size_t stale_slack_;
