@@ -44,7 +44,8 @@ int main() {
     exported gauges;
     chime::runtime rt(watched(gauges));
     rt.timers().after(1ms, [&rt] {
-        rt.timers().after(10ms, [] {});      // Armed by this worker, so it is this worker's to fire.
+        // Armed by this worker, so it is this worker's to fire. A time, not a delay, which would count from our end.
+        rt.timers().at(rt.timers().now() + 10ms, [] {});
         std::this_thread::sleep_for(200ms);  // What nobody should do in a callback.
     });
     std::this_thread::sleep_for(400ms);
