@@ -78,7 +78,9 @@ using shared_contenders =
 using remote_contenders =
     type_list<boost_asio_remote, remote_queue<std_multimap>, chime_io_context_remote, chime_runtime_remote>;
 // What coroutines do.
-using sleeping_contenders = type_list<boost_asio_sleepers, chime_io_context_sleepers, chime_runtime_sleepers>;
+using sleeping_contenders =
+    type_list<boost_asio_sleepers, chime_io_context_sleepers<false>, chime_io_context_sleepers<true>,
+              chime_runtime_sleepers<false>, chime_runtime_sleepers<true>>;
 using joining_contenders = type_list<boost_asio_joiner, chime_io_context_joiner, chime_runtime_joiner>;
 // What is asked of chime alone, with different settings.
 using studies = type_list<slack, expiry>;
@@ -125,7 +127,7 @@ std::vector<std::uint64_t> sizes_to_run(const options& options) {
 /// Whether a run tells enough to spend time on it when it was not asked for by name.
 ///
 /// Ten million timers take some contenders minutes; there it is the reference, the best heap, the tree and the wheels
-/// that show what there is to see. And the two ways to use Asio's timers differ only in arming.
+/// that show what there is to see. And the two ways to use Asio's timers differ most in arming.
 template <class Workload, class Contender>
 bool is_worthwhile(const options& options, std::uint64_t timers) {
     constexpr bool arms = std::is_same_v<Workload, timeout_churn> || std::is_same_v<Workload, fire>;
@@ -270,10 +272,11 @@ void register_shared(registrar& registrar, const options& options) {
     });
 }
 
+const few sleeper_counts{100'000, 1'000'000};
+
 void register_sleeping(registrar& registrar, const options& options) {
     sleeping_contenders::for_each([&]<class Contender>() {
-        const std::vector<std::uint64_t> sizes = options.quick ? few{100'000} : few{100'000, 1'000'000};
-        for (const std::uint64_t timers : sizes_or(options, sizes)) registrar.add<sleepers, Contender>(timers);
+        for (const std::uint64_t timers : sizes_or(options, sleeper_counts)) registrar.add<sleepers, Contender>(timers);
     });
     joining_contenders::for_each([&]<class Contender>() {
         for (const std::uint64_t timers : sizes_or(options, few{1, 1'000})) {
@@ -309,8 +312,9 @@ void register_others(registrar& registrar, const options& options) {
                 registrar.add_other<shared_churn>(with, timers, threads);
             }
         }
-        const std::vector<std::uint64_t> sizes = options.quick ? few{100'000} : few{100'000, 1'000'000};
-        for (const std::uint64_t timers : sizes_or(options, sizes)) registrar.add_other<sleepers>(with, timers);
+        for (const std::uint64_t timers : sizes_or(options, sleeper_counts)) {
+            registrar.add_other<sleepers>(with, timers);
+        }
         for (const std::uint64_t timers : sizes_or(options, few{1, 1'000})) {
             registrar.add_other<spawn_and_join>(with, timers);
         }

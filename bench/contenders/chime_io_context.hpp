@@ -81,11 +81,16 @@ class chime_io_context_remote : public chime_io_context_facts {
     std::thread thread_{[this] { context_.run(); }};
 };
 
-/// A task per sleeper, detached; all are spawned before run().
+/// A task per sleeper, detached; all are spawned before run(). With slack, neighbours share a wake-up.
+template <bool WithSlack>
 class chime_io_context_sleepers : public chime_io_context_facts {
  public:
+    static constexpr std::string_view name = WithSlack ? "chime.io_context.slack" : chime_io_context_facts::name;
+
     static void sleep_all(sleepers_plan& plan) {
-        chime::io_context context;
+        chime::io_context_config config;
+        if (WithSlack) config.slack = sleepers_plan::slack;
+        chime::io_context context(config);
         for (std::size_t i = 0; i < plan.count; ++i) chime::spawn_detached(context, sleep(plan, i, plan.next_delay()));
         context.run();
     }

@@ -151,10 +151,15 @@ class chime_runtime_idle : public chime_runtime_facts {
 };
 
 /// A task per sleeper, detached, on two workers; all are spawned by a task.
+template <bool WithSlack>
 class chime_runtime_sleepers : public chime_runtime_facts {
  public:
+    static constexpr std::string_view name = WithSlack ? "chime.runtime.slack" : chime_runtime_facts::name;
+
     static void sleep_all(sleepers_plan& plan) {
-        chime::runtime runtime(with_workers(2));
+        chime::runtime_config config = with_workers(2);
+        if (WithSlack) config.slack = sleepers_plan::slack;
+        chime::runtime runtime(config);
         runtime.block_on(spawn_all(runtime, plan));
         while (plan.woken.sum() < plan.count) std::this_thread::sleep_for(std::chrono::milliseconds{1});
         runtime.shutdown();

@@ -15,6 +15,9 @@ namespace chime_bench {
 struct sleepers_plan {
     using clock = std::chrono::steady_clock;
 
+    /// How late a sleeper may be, where that can be said: as late as with those who count in milliseconds.
+    static constexpr std::chrono::milliseconds slack{1};
+
     sleepers_plan(std::size_t count_wanted, delay_range range, std::uint64_t seed)
         : count(count_wanted), delays(range), draws(seed) {}
 
