@@ -132,6 +132,11 @@ class io_context {
         }
         detail::post(*home_, begun, closure::operations);
     }
+    /// What cannot be called or kept: the compiler says why.
+    template <class Function>
+    void post(Function&&) {
+        detail::explain_refusal<Function>();
+    }
 
     /// While one lives, run() does not return for lack of work. Move-only; any thread; must not outlive the context.
     class [[nodiscard("a guard that is dropped at once guards nothing")]] work_guard {

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -121,6 +122,24 @@ template <class Function>
 concept timer_function = std::invocable < std::decay_t<Function>
 & > &&std::constructible_from<std::decay_t<Function>, Function>&&
         std::is_nothrow_destructible_v<std::decay_t<Function>>;
+
+namespace detail {
+
+/// Says what keeps a type from being a timer_function. Nobody comes to call it: the program does not compile.
+template <class Function>
+[[noreturn]] void explain_refusal() {
+    using kept = std::decay_t<Function>;
+    static_assert(
+        std::is_invocable_v<kept&>,
+        "a callback is called without arguments, so without an error_code, too: let it take none; one that is "
+        "cancelled is simply not called");
+    static_assert(std::is_constructible_v<kept, Function>,
+                  "a callback is moved or copied to where it is kept: std::move one that cannot be copied");
+    static_assert(std::is_nothrow_destructible_v<kept>, "the destructor of a callback must not throw");
+    std::terminate();  // So that the compiler has nothing more to say.
+}
+
+}  // namespace detail
 
 }  // namespace v0
 }  // namespace chime
