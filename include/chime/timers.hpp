@@ -110,6 +110,12 @@ class timers {
                     .where = detail::pack(where)});
     }
 
+    /// Without a policy: the compiler asks for one. There is no default, because each would surprise somebody.
+    template <class Rep, class Period, detail::no_policy Function, class... Rest>
+    timer_handle every(std::chrono::duration<Rep, Period>, Function&&, Rest&&...) {
+        detail::ask_for_policy<Function>();
+    }
+
     /// Like after(), but when there are too many timers, or they were stopped, it gives nothing and has not touched
     /// `function`.
     template <class Rep, class Period, class Function>
@@ -140,6 +146,11 @@ class timers {
                         .policy = policy,
                         .token = &token,
                         .where = detail::pack(where)});
+    }
+
+    template <class Rep, class Period, detail::no_policy Function, class... Rest>
+    std::optional<timer_handle> try_every(std::chrono::duration<Rep, Period>, Function&&, Rest&&...) {
+        detail::ask_for_policy<Function>();
     }
 
     /// Cancels a callback or a sleep. Whatever the handle is, there is an answer; see cancel_result. What is due but has
