@@ -101,7 +101,7 @@ class timers {
     timer_handle every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
                        const cancel_token& token = {},
                        const std::source_location& where = std::source_location::current()) {
-        const duration step = valid_period(round_up(period));
+        const duration step = valid_period("chime::timers::every", round_up(period));
         return arm("chime::timers::every", std::forward<Function>(function),
                    {.limit = detail::wait_limit::after(step),
                     .period_ns = step.count(),
@@ -135,11 +135,12 @@ class timers {
                        {.limit = detail::wait_limit::at(deadline), .token = &token, .where = detail::pack(where)});
     }
 
+    /// Throws errc::bad_period like every(): that is a mistake, and no shortage.
     template <class Rep, class Period, class Function>
     [[nodiscard]] std::optional<timer_handle>
     try_every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
               const cancel_token& token = {}, const std::source_location& where = std::source_location::current()) {
-        const duration step = valid_period(round_up(period));
+        const duration step = valid_period("chime::timers::try_every", round_up(period));
         return try_arm("chime::timers::try_every", std::forward<Function>(function),
                        {.limit = detail::wait_limit::after(step),
                         .period_ns = step.count(),
@@ -243,7 +244,7 @@ class timers {
     CHIME_API bool postpone_to(timer_handle which, detail::wait_limit limit);
 
     /// Throws std::system_error: errc::bad_period.
-    CHIME_API static duration valid_period(duration period);
+    CHIME_API static duration valid_period(const char* call, duration period);
 
     template <timer_function Function>
     timer_handle arm(const char* call, Function&& function, detail::arming_details details) {

@@ -63,11 +63,12 @@ void timers::stop() noexcept {
     home_->stop_timers();
 }
 
-duration timers::valid_period(duration period) {
+duration timers::valid_period(const char* call, duration period) {
     if (period <= duration::zero()) {
-        detail::refuse(errc::bad_period,
-                       "chime::timers::every: a period must be longer than zero; for something that is to "
-                       "run as often as possible, post() it again from itself");
+        throw std::system_error(
+            make_error_code(errc::bad_period),
+            std::string(call) + ": a period must be longer than zero; what is to run as often as possible arms itself "
+                                "again at the end of each run, with after() and a delay of zero");
     }
     return period;
 }
