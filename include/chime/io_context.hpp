@@ -173,8 +173,9 @@ class io_context {
     /// descriptor left.
     [[nodiscard]] CHIME_API int poll_fd();
 
-    /// Writes down what run() still waits for: timers and tasks, with their deadlines and where they were armed. Any
-    /// thread; while others run, it is a view of a moment.
+    /// Writes down what run() still waits for: how much of what, then timers and tasks, with their deadlines and where they
+    /// were armed. A task that sleeps counts as a task, not as a timer. Any thread; while others run, it is a view of a
+    /// moment.
     CHIME_API void dump_pending(std::ostream& out) const;
 
  private:

@@ -159,7 +159,7 @@ class runtime {
     /// the metronome: errc::on_a_worker. The second time it does nothing.
     CHIME_API void shutdown();
 
-    /// What is pending: timers and tasks, with deadlines. Any thread.
+    /// What is pending: timers and tasks, with deadlines. A task that sleeps counts as a task. Any thread.
     CHIME_API void dump_pending(std::ostream& out) const;
 
  private:

@@ -24,11 +24,10 @@ void refuse_empty_function(const char* call) {
 
 void refuse_arming(crew& home, const char* call) {
     if (home.is_stopped()) {
-        throw std::system_error(make_error_code(errc::stopped),
-                                std::string(call) + ": the timers were stopped, for good");
+        throw std::system_error(make_error_code(errc::stopped), std::string(call) + ": " + home.reason_of_stop());
     }
     throw std::system_error(make_error_code(errc::too_many_timers),
-                            std::string(call) + ": the context holds as many timers as it may (" +
+                            std::string(call) + ": the " + home.noun() + " holds as many timers as it may (" +
                                 std::to_string(home.stats().pending) +
                                 " are pending); cancel some, or raise max_timers in its configuration");
 }

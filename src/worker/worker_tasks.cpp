@@ -9,6 +9,8 @@
 #include <chime/error.hpp>
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
 
 // Tasks: how they begin, wait, are woken, go on and end. For a waiting task its word alone decides who wakes it and why.
@@ -36,8 +38,8 @@ void worker::require_wait() const {
 void worker::refuse_wait() {
     refuse(
         errc::not_in_a_task,
-        "chime: only a task that was spawned on this context can wait here; spawn() the coroutine and await inside it, or "
-        "go to that context first with co_await get_scheduler().schedule()");
+        "chime: only a task that was spawned can wait here, and only on the context or runtime where it is; spawn() the "
+        "coroutine and await inside it, or go there first with co_await get_scheduler().schedule()");
 }
 
 // --- Beginning.
@@ -184,11 +186,15 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
     const crew::visit visiting(other);
     if (other.is_stopped_.load(base::memory_order_seq_cst)) {
-        refuse(errc::stopped, "chime: the context to go to was stopped; the task stays where it is");
+        throw std::system_error(make_error_code(errc::stopped), std::string("chime::scheduler::schedule: ") +
+                                                                    other.reason_of_stop() +
+                                                                    "; the task stays where it is");
     }
     const unit_index seat = other.take_slot();
     if (seat == no_unit) {
-        refuse(errc::too_many_tasks, "chime: the context to go to has no room for another task; raise max_tasks");
+        throw std::system_error(make_error_code(errc::too_many_tasks),
+                                std::string("chime::scheduler::schedule: as many tasks live as the ") + other.noun() +
+                                    " to go to may hold; raise max_tasks in its configuration");
     }
     task_slot& next = other.slots_.at(seat);
     next.root = its.root;
