@@ -221,7 +221,7 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
 }
 
 void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
-    CHIME_CHECK(current_slot_ != no_unit && current_slot().root == frame, "a task ends where it was resumed");
+    CHIME_CHECK_USE(current_slot_ != no_unit && current_slot().root == frame, resumed_by_its_loop);
     ended_ = frame;
     failure_ = std::move(promise.failure);
 }
@@ -313,9 +313,10 @@ void worker::resume(unit_index index, wake_cause cause) {
         frame.resume();
     }
     const state_word after = its.state.load(base::memory_order_relaxed);
-    CHIME_CHECK(phase_of(after) != task_phase::executing || life_of(after) != epoch,
-                "a task suspends through an awaitable of chime, or one that is built on timer_cell; otherwise nobody "
-                "would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
+    CHIME_CHECK_USE(
+        phase_of(after) != task_phase::executing || life_of(after) != epoch,
+        "a task suspends through an awaitable of chime, or one that is built on timer_cell: await no other, "
+        "because nobody would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
     if (failure_) [[unlikely]]
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -334,9 +335,10 @@ void worker::end_borrowed_wait(unit_index index) noexcept {
         end_timer(its, wake_cause::cancelled);
         return;
     }
-    CHIME_CHECK(phase_of(value) == task_phase::executing,
-                "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
-                "await it, or spawn it");
+    CHIME_CHECK_USE(
+        phase_of(value) == task_phase::executing,
+        "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
+        "await it, or spawn it");
 }
 
 /// The task is through: its frame goes, its slot is free.
