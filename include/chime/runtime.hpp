@@ -113,7 +113,7 @@ class runtime {
     CHIME_API ~runtime();
 
     /// Runs a task, or anything that can be awaited, on a worker, waits for its end, gives its result or throws what it
-    /// has thrown.
+    /// has thrown. It takes one place of max_tasks.
     ///
     /// Not from one of its own workers: errc::on_a_worker; await it there. Throws like spawn(); errc::cancelled if the
     /// runtime is shut down before the task has ended.

@@ -272,10 +272,24 @@ auto spawn(Context& context, Awaitable&& awaitable,
     return joined;
 }
 
+namespace detail {
+
+/// Spawns a task and waits for it, in a task of its own: what it waits for may go to another context, and it stays.
+template <class T>
+task<T> spawn_and_join(io_context& context, task<T> body, std::source_location where) {
+    auto joined = spawn(context, std::move(body), where);
+    co_return co_await joined;
+}
+
+}  // namespace detail
+
 /// Runs a context on this thread until a task, or anything that can be awaited, has come to its end; gives its result.
 /// Whatever else there is to do on the context meanwhile is done, too.
 ///
 ///     const int n = chime::block_on(ctx, answer());
+///
+/// It takes two places of io_context_config::max_tasks: the task may go to another context, and who waits for it stays.
+/// If there are not two, it is refused, and the task is destroyed.
 ///
 /// Throws what the task throws, what callbacks throw, and like spawn() and io_context::run(); std::system_error:
 /// errc::stopped if the context was stopped before the task has ended, errc::already_running. If it leaves with an
@@ -286,9 +300,8 @@ decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
     if (context.is_running()) {
         detail::refuse(errc::already_running, "chime::block_on: the context is running already; await instead");
     }
-    auto body = spawn(context, std::forward<Awaitable>(awaitable), where);
-    // The task may go to another context; whoever waits for it stays here.
-    auto joined = spawn(context, detail::await_once(std::move(body)), where);
+    auto body = detail::as_task(std::forward<Awaitable>(awaitable));
+    auto joined = spawn(context, detail::spawn_and_join(context, std::move(body), where), where);
     while (!joined.is_done()) {
         if (context.run_one() == 0 && !joined.is_done()) {
             detail::refuse(errc::stopped,

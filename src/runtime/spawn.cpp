@@ -15,7 +15,8 @@ void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control
     }
     throw std::system_error(make_error_code(errc::too_many_tasks),
                             std::string("chime::spawn: as many tasks live as this ") + home.noun() +
-                                " may hold; wait for some to end or raise max_tasks in its configuration");
+                                " may hold; wait for some to end or raise max_tasks in its configuration (block_on() "
+                                "on a context takes two)");
 }
 
 }  // namespace chime::inline v0::detail

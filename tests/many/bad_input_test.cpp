@@ -365,6 +365,13 @@ TEST(the_cap_on_timers, is_not_exceeded_by_four_threads_at_once) {
     check_ledger_after_shutdown(home);
 }
 
+TEST(the_cap_on_tasks, may_be_one_for_block_on) {
+    const watchdog guard("a cap of one task", 20s);
+    runtime home({.workers = 2, .max_tasks = 1});
+    EXPECT_EQ(home.block_on(answer()), 42);
+    check_ledger_after_shutdown(home);
+}
+
 TEST(the_cap_on_tasks, refuses_the_next_one_and_gives_its_place_back) {
     const watchdog guard("the cap on tasks", 20s);
     runtime home({.workers = 2, .max_tasks = 50});
