@@ -59,14 +59,19 @@ struct closure_elsewhere {
     static constexpr closure_operations operations{&run, &destroy, &name_of_closure<Function>};
 };
 
-/// A function that is kept in `Room` bytes, or by a pointer there.
-template <class Function, std::size_t Room>
-struct closure_in {
+/// What is asked of every function that is kept to be called later.
+template <class Function>
+struct kept_function {
     using result = std::invoke_result_t<Function&>;
     static_assert(
         !requires { typename result::promise_type; },
         "this callback returns a task, which nobody would run: spawn the task inside the callback");
+    static_assert(alignof(Function) <= frame_alignment, "a closure must not be aligned more strictly than a frame");
+};
 
+/// A function that is kept in `Room` bytes, or by a pointer there.
+template <class Function, std::size_t Room>
+struct closure_in : kept_function<Function> {
     static constexpr bool fits = sizeof(Function) <= Room && alignof(Function) <= closure_alignment;
 
     static constexpr const closure_operations& operations =
@@ -78,8 +83,6 @@ struct closure_in {
         if constexpr (fits) {
             std::construct_at(static_cast<Function*>(storage), std::forward<Source>(source));
         } else {
-            static_assert(alignof(Function) <= frame_alignment,
-                          "a closure must not be aligned more strictly than a frame");
             void* const memory = take_frame(sizeof(Function));
             try {
                 std::construct_at(static_cast<Function*>(memory), std::forward<Source>(source));
