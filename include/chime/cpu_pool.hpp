@@ -38,6 +38,14 @@ class CHIME_API pool_job_base {
         if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
     }
 
+    /// Whoever comes first may take what the job has left. Throws std::system_error: errc::empty_task.
+    void take_once() {
+        // Relaxed: it only tells the second from the first, who has seen the end of the job before.
+        if (is_taken_.exchange(true, std::memory_order_relaxed)) {
+            refuse(errc::empty_task, "chime::pool_job: what the job has left was taken before; await a job once");
+        }
+    }
+
     /// Does the work. Never throws: what the function throws is kept.
     virtual void run() noexcept = 0;
     /// The function is not needed any more; nobody has run it if there is no result.
@@ -51,19 +59,24 @@ class CHIME_API pool_job_base {
 
  private:
     std::atomic<std::uint32_t> references_{1};
+    std::atomic<bool> is_taken_{false};
 };
 
 template <class Function, class Result>
 class pool_job_state;
+
+[[noreturn]] inline void refuse_dropped() {
+    refuse(errc::cancelled, "chime::pool_job: the job was dropped with its context before it was run");
+}
 
 /// The part that the awaiter sees.
 template <class Result>
 class pool_job_result : public pool_job_base {
  public:
     Result take() {
-        if (failure_) std::rethrow_exception(failure_);
-        if (!value_)
-            refuse(errc::cancelled, "chime::cpu_pool: the job was dropped before it was run, or awaited before");
+        take_once();
+        if (failure_) std::rethrow_exception(std::move(failure_));
+        if (!value_) refuse_dropped();
         Result result = std::move(*value_);
         value_.reset();
         return result;
@@ -87,8 +100,9 @@ template <>
 class pool_job_result<void> : public pool_job_base {
  public:
     void take() {
-        if (failure_) std::rethrow_exception(failure_);
-        if (!is_done_) refuse(errc::cancelled, "chime::cpu_pool: the job was dropped before it was run");
+        take_once();
+        if (failure_) std::rethrow_exception(std::move(failure_));
+        if (!is_done_) refuse_dropped();
     }
 
  protected:
@@ -159,8 +173,9 @@ class [[nodiscard("await the job for its result; cast it to void to let it run u
         detail::completion_awaiter wait_;
     };
 
-    /// Throws what the function has thrown; std::system_error: errc::cancelled if the pool was destroyed before it ran.
-    /// errc::empty_task if it was moved away, or another task waits for it.
+    /// Throws what the function has thrown; std::system_error: errc::cancelled if the pool was destroyed before it ran,
+    /// errc::empty_task if it was moved away, or awaited before, whether it gives a value or not; or if another task waits
+    /// for it.
     [[nodiscard]] awaiter operator co_await() const {
         if (job_ == nullptr) detail::refuse(errc::empty_task, "chime::pool_job: there is no job to wait for");
         return awaiter(*job_);

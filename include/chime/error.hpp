@@ -13,7 +13,7 @@ enum class errc {
     cancelled = 1,     ///< What was waited for was cancelled. std::errc::operation_canceled.
     too_many_timers,   ///< The cap on pending timers is reached. std::errc::resource_unavailable_try_again.
     too_many_tasks,    ///< The cap on live tasks is reached. std::errc::resource_unavailable_try_again.
-    stopped,           ///< The timers or the context were stopped, for good. std::errc::operation_canceled.
+    stopped,           ///< The timers were stopped, or the runtime shut down, for good. std::errc::operation_canceled.
     not_in_a_task,     ///< Only a task that was spawned can wait here. std::errc::operation_not_permitted.
     already_running,   ///< Somebody is running this context. std::errc::device_or_resource_busy.
     empty_function,    ///< The function to call is empty. std::errc::invalid_argument.

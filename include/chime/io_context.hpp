@@ -132,6 +132,11 @@ class io_context {
         }
         detail::post(*home_, begun, closure::operations);
     }
+    /// What cannot be called or kept: the compiler says why.
+    template <class Function>
+    void post(Function&&) {
+        detail::explain_refusal<Function>();
+    }
 
     /// While one lives, run() does not return for lack of work. Move-only; any thread; must not outlive the context.
     class [[nodiscard("a guard that is dropped at once guards nothing")]] work_guard {
@@ -168,8 +173,9 @@ class io_context {
     /// descriptor left.
     [[nodiscard]] CHIME_API int poll_fd();
 
-    /// Writes down what run() still waits for: timers and tasks, with their deadlines and where they were armed. Any
-    /// thread; while others run, it is a view of a moment.
+    /// Writes down what run() still waits for: how much of what, then timers and tasks, with their deadlines and where they
+    /// were armed. A task that sleeps counts as a task, not as a timer. Any thread; while others run, it is a view of a
+    /// moment.
     CHIME_API void dump_pending(std::ostream& out) const;
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chime/clock_source.hpp>
+#include <chime/detail/closure.hpp>
 #include <chime/detail/export.hpp>
 #include <chime/spawn.hpp>
 #include <chime/stats.hpp>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <source_location>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -113,7 +115,7 @@ class runtime {
     CHIME_API ~runtime();
 
     /// Runs a task, or anything that can be awaited, on a worker, waits for its end, gives its result or throws what it
-    /// has thrown.
+    /// has thrown. It takes one place of max_tasks.
     ///
     /// Not from one of its own workers: errc::on_a_worker; await it there. Throws like spawn(); errc::cancelled if the
     /// runtime is shut down before the task has ended.
@@ -130,6 +132,27 @@ class runtime {
     template <class Awaitable>
     auto spawn(Awaitable&& awaitable, const std::source_location& where = std::source_location::current()) {
         return chime::spawn(*this, std::forward<Awaitable>(awaitable), where);
+    }
+
+    /// Runs `function` soon, on whatever worker comes first; two of them may run at the same time, in any order. What it
+    /// throws goes to runtime_config::on_exception. It is a task of its own, which nobody joins: it counts for max_tasks,
+    /// and takes a frame from the pool. Any thread.
+    ///
+    ///     rt.post([&] { log.flush(); });
+    ///
+    /// Throws std::system_error: errc::too_many_tasks, errc::stopped, errc::empty_function; std::bad_alloc; what moving
+    /// the function throws.
+    template <timer_function Function>
+    void post(Function&& function, const std::source_location& where = std::source_location::current()) {
+        using posted = detail::posted_function<std::decay_t<Function>>;
+        detail::require_function(function, "chime::runtime::post");
+        detail::spawn_task(*home_, posted::run(std::forward<Function>(function)), nullptr, detail::pack(where),
+                           "chime::runtime::post");
+    }
+    /// What cannot be called or kept: the compiler says why.
+    template <class Function>
+    void post(Function&&, const std::source_location& = std::source_location::current()) {
+        detail::explain_refusal<Function>();
     }
 
     [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }
@@ -159,7 +182,7 @@ class runtime {
     /// the metronome: errc::on_a_worker. The second time it does nothing.
     CHIME_API void shutdown();
 
-    /// What is pending: timers and tasks, with deadlines. Any thread.
+    /// What is pending: timers and tasks, with deadlines. A task that sleeps counts as a task. Any thread.
     CHIME_API void dump_pending(std::ostream& out) const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chime/detail/closure.hpp>
 #include <chime/detail/context_access.hpp>
 #include <chime/detail/export.hpp>
 #include <chime/detail/task_control.hpp>
@@ -53,17 +54,19 @@ template <class T>
 inline constexpr bool is_task<task<T>> = true;
 
 /// Gives a frame to a loop. Throws std::system_error: errc::too_many_tasks, errc::stopped; std::bad_alloc. The frame is
-/// still the caller's then, and so is his reference to `control`.
-CHIME_API void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where);
+/// still the caller's then, and so is his reference to `control`. The message names the `call`.
+CHIME_API void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where,
+                           const char* call);
 
 template <class T>
-void spawn_task(crew& home, task<T> spawned, task_control* control, const void* where) {
+void spawn_task(crew& home, task<T> spawned, task_control* control, const void* where,
+                const char* call = "chime::spawn") {
     if (!spawned) {
         refuse(errc::empty_task, "chime::spawn: there is nothing to spawn: the task was moved away or spawned before");
     }
     const auto frame = task_access::release(spawned);
     try {
-        spawn_frame(home, frame, control, where);
+        spawn_frame(home, frame, control, where, call);
     } catch (...) {
         frame.destroy();
         throw;
@@ -92,6 +95,15 @@ auto as_task(Awaitable&& given) {
         return task<>();  // So that the compiler has nothing more to say.
     }
 }
+
+/// A function that runs as a task of its own.
+template <class Function>
+struct posted_function : kept_function<Function> {
+    static task<> run(Function function) {
+        static_cast<void>(function());
+        co_return;
+    }
+};
 
 /// What a task leaves for whoever joins it.
 template <class T>
@@ -272,10 +284,24 @@ auto spawn(Context& context, Awaitable&& awaitable,
     return joined;
 }
 
+namespace detail {
+
+/// Spawns a task and waits for it, in a task of its own: what it waits for may go to another context, and it stays.
+template <class T>
+task<T> spawn_and_join(io_context& context, task<T> body, std::source_location where) {
+    auto joined = spawn(context, std::move(body), where);
+    co_return co_await joined;
+}
+
+}  // namespace detail
+
 /// Runs a context on this thread until a task, or anything that can be awaited, has come to its end; gives its result.
 /// Whatever else there is to do on the context meanwhile is done, too.
 ///
 ///     const int n = chime::block_on(ctx, answer());
+///
+/// It takes two places of io_context_config::max_tasks: the task may go to another context, and who waits for it stays.
+/// If there are not two, it is refused, and the task is destroyed.
 ///
 /// Throws what the task throws, what callbacks throw, and like spawn() and io_context::run(); std::system_error:
 /// errc::stopped if the context was stopped before the task has ended, errc::already_running. If it leaves with an
@@ -286,9 +312,8 @@ decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
     if (context.is_running()) {
         detail::refuse(errc::already_running, "chime::block_on: the context is running already; await instead");
     }
-    auto body = spawn(context, std::forward<Awaitable>(awaitable), where);
-    // The task may go to another context; whoever waits for it stays here.
-    auto joined = spawn(context, detail::await_once(std::move(body)), where);
+    auto body = detail::as_task(std::forward<Awaitable>(awaitable));
+    auto joined = spawn(context, detail::spawn_and_join(context, std::move(body), where), where);
     while (!joined.is_done()) {
         if (context.run_one() == 0 && !joined.is_done()) {
             detail::refuse(errc::stopped,
@@ -304,7 +329,7 @@ template <detail::task_home Context, class Awaitable>
 void spawn_detached(Context& context, Awaitable&& awaitable,
                     const std::source_location& where = std::source_location::current()) {
     detail::spawn_task(detail::context_access::home_of(context), detail::as_task(std::forward<Awaitable>(awaitable)),
-                       nullptr, detail::pack(where));
+                       nullptr, detail::pack(where), "chime::spawn_detached");
 }
 
 }  // namespace v0

@@ -4,6 +4,7 @@
 #include <chime/detail/promise.hpp>
 #include <chime/error.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <memory>
@@ -128,7 +129,13 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] task {
         task& awaited_;
     };
 
-    awaiter operator co_await()& = delete;  // A task is awaited once: co_await std::move(t).
+    /// A task with a name is given away: this only says so. A template, so that it says so when it is called.
+    template <class Itself = task>
+    awaiter operator co_await() const& {
+        static_assert(!std::same_as<Itself, task>,
+                      "a task is awaited once, and given away by that: write co_await std::move(the_task)");
+        std::terminate();  // So that the compiler has nothing more to say.
+    }
 
     /// Runs the task to its end; gives what it returns, throws what it throws.
     /// Throws std::system_error: errc::empty_task.

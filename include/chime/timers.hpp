@@ -77,7 +77,7 @@ class timers {
     ///
     /// Throws std::system_error: errc::too_many_timers, errc::stopped, errc::empty_function; std::bad_alloc; what moving
     /// the function throws. Then nothing was armed.
-    template <class Rep, class Period, timer_function Function>
+    template <class Rep, class Period, class Function>
     timer_handle after(std::chrono::duration<Rep, Period> delay, Function&& function, const cancel_token& token = {},
                        const std::source_location& where = std::source_location::current()) {
         return arm(
@@ -86,7 +86,7 @@ class timers {
     }
 
     /// Calls `function` once, at `deadline` or a little later; one in the past is due now. Otherwise like after().
-    template <timer_function Function>
+    template <class Function>
     timer_handle at(time_point deadline, Function&& function, const cancel_token& token = {},
                     const std::source_location& where = std::source_location::current()) {
         return arm("chime::timers::at", std::forward<Function>(function),
@@ -97,11 +97,11 @@ class timers {
     /// to ticks that could not run in time is for you to choose. An exception from one run does not end it.
     ///
     /// Throws like after(), and std::system_error (errc::bad_period) for a period that is not longer than zero.
-    template <class Rep, class Period, timer_function Function>
+    template <class Rep, class Period, class Function>
     timer_handle every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
                        const cancel_token& token = {},
                        const std::source_location& where = std::source_location::current()) {
-        const duration step = valid_period(round_up(period));
+        const duration step = valid_period("chime::timers::every", round_up(period));
         return arm("chime::timers::every", std::forward<Function>(function),
                    {.limit = detail::wait_limit::after(step),
                     .period_ns = step.count(),
@@ -110,9 +110,15 @@ class timers {
                     .where = detail::pack(where)});
     }
 
+    /// Without a policy: the compiler asks for one. There is no default, because each would surprise somebody.
+    template <class Rep, class Period, detail::no_policy Function, class... Rest>
+    timer_handle every(std::chrono::duration<Rep, Period>, Function&&, Rest&&...) {
+        detail::ask_for_policy<Function>();
+    }
+
     /// Like after(), but when there are too many timers, or they were stopped, it gives nothing and has not touched
     /// `function`.
-    template <class Rep, class Period, timer_function Function>
+    template <class Rep, class Period, class Function>
     [[nodiscard]] std::optional<timer_handle>
     try_after(std::chrono::duration<Rep, Period> delay, Function&& function, const cancel_token& token = {},
               const std::source_location& where = std::source_location::current()) {
@@ -121,7 +127,7 @@ class timers {
             {.limit = detail::wait_limit::after(round_up(delay)), .token = &token, .where = detail::pack(where)});
     }
 
-    template <timer_function Function>
+    template <class Function>
     [[nodiscard]] std::optional<timer_handle>
     try_at(time_point deadline, Function&& function, const cancel_token& token = {},
            const std::source_location& where = std::source_location::current()) {
@@ -129,17 +135,23 @@ class timers {
                        {.limit = detail::wait_limit::at(deadline), .token = &token, .where = detail::pack(where)});
     }
 
-    template <class Rep, class Period, timer_function Function>
+    /// Throws errc::bad_period like every(): that is a mistake, and no shortage.
+    template <class Rep, class Period, class Function>
     [[nodiscard]] std::optional<timer_handle>
     try_every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
               const cancel_token& token = {}, const std::source_location& where = std::source_location::current()) {
-        const duration step = valid_period(round_up(period));
+        const duration step = valid_period("chime::timers::try_every", round_up(period));
         return try_arm("chime::timers::try_every", std::forward<Function>(function),
                        {.limit = detail::wait_limit::after(step),
                         .period_ns = step.count(),
                         .policy = policy,
                         .token = &token,
                         .where = detail::pack(where)});
+    }
+
+    template <class Rep, class Period, detail::no_policy Function, class... Rest>
+    std::optional<timer_handle> try_every(std::chrono::duration<Rep, Period>, Function&&, Rest&&...) {
+        detail::ask_for_policy<Function>();
     }
 
     /// Cancels a callback or a sleep. Whatever the handle is, there is an answer; see cancel_result. What is due but has
@@ -232,9 +244,9 @@ class timers {
     CHIME_API bool postpone_to(timer_handle which, detail::wait_limit limit);
 
     /// Throws std::system_error: errc::bad_period.
-    CHIME_API static duration valid_period(duration period);
+    CHIME_API static duration valid_period(const char* call, duration period);
 
-    template <class Function>
+    template <timer_function Function>
     timer_handle arm(const char* call, Function&& function, detail::arming_details details) {
         detail::require_function(function, call);
         const detail::arming begun = detail::begin_arming(*home_);
@@ -243,12 +255,23 @@ class timers {
         return fill(begun, std::forward<Function>(function), details);
     }
 
-    template <class Function>
+    template <timer_function Function>
     std::optional<timer_handle> try_arm(const char* call, Function&& function, detail::arming_details details) {
         detail::require_function(function, call);
         const detail::arming begun = detail::begin_arming(*home_);
         if (begun.closure == nullptr) return std::nullopt;
         return fill(begun, std::forward<Function>(function), details);
+    }
+
+    // What cannot be called or kept comes here, to be refused by the compiler in words.
+
+    template <class Function>
+    timer_handle arm(const char*, Function&&, detail::arming_details) {
+        detail::explain_refusal<Function>();
+    }
+    template <class Function>
+    std::optional<timer_handle> try_arm(const char*, Function&&, detail::arming_details) {
+        detail::explain_refusal<Function>();
     }
 
     template <class Function>

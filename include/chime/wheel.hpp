@@ -1315,6 +1315,15 @@ class timer_wheel {
         return count;
     }
 
+    /// What cannot be called for a due value: the compiler says how it would be called.
+    template <class OnDue>
+    std::size_t advance(time_point, OnDue&&, std::size_t = unlimited) {
+        static_assert(due_sink<OnDue, T>,
+                      "on_due is called as on_due(value) or on_due(value, deadline), with the wheel's T as an rvalue: "
+                      "let it take T, T&& or const T&, and a steady_clock::time_point behind it if it wants to");
+        return 0;
+    }
+
     /// When to call `advance` next: never later than the earliest deadline, and exactly it unless a timer near it was
     /// cancelled or postponed. Nothing: nothing is pending.
     [[nodiscard]] std::optional<time_point> next_deadline() const noexcept {

@@ -19,11 +19,11 @@ iovec piece(const char* text) noexcept {
 
 }  // namespace
 
-void fail_check(const char* invariant, const char* condition, const char* file, int line) noexcept {
+void fail_check(fault whose, const char* invariant, const char* condition, const char* file, int line) noexcept {
     char line_text[16] = {};
     std::to_chars(line_text, line_text + sizeof line_text - 1, line);
     // One system call, so that messages of several threads do not mix; nothing here may allocate or lock.
-    const iovec message[] = {piece("chime: broken invariant: "),
+    const iovec message[] = {piece(headline_of(whose)),
                              piece(invariant),
                              piece(" ("),
                              piece(condition),

@@ -20,7 +20,8 @@ void event_descriptor::signal() const noexcept {
     constexpr std::uint64_t once = 1;
     while (::write(descriptor_.get(), &once, sizeof once) != sizeof once) {
         if (errno == EAGAIN) return;  // The count is at its limit, so the descriptor is readable already.
-        CHIME_CHECK(errno == EINTR, "an event descriptor is open while it is signalled");
+        CHIME_CHECK_USE(errno == EINTR,
+                        "an event descriptor is open while it is signalled: leave what poll_fd() gives open");
     }
 }
 
@@ -28,7 +29,8 @@ bool event_descriptor::drain() const noexcept {
     std::uint64_t count = 0;
     while (::read(descriptor_.get(), &count, sizeof count) != sizeof count) {
         if (errno == EAGAIN) return false;
-        CHIME_CHECK(errno == EINTR, "an event descriptor is open while it is drained");
+        CHIME_CHECK_USE(errno == EINTR,
+                        "an event descriptor is open while it is drained: leave what poll_fd() gives open");
     }
     return true;
 }

@@ -24,15 +24,16 @@ void timer_descriptor::set(time_point deadline) const noexcept {
         // All zero would switch the timer off; one nanosecond after the epoch is as past as the epoch.
         if (setting.it_value.tv_sec == 0 && setting.it_value.tv_nsec == 0) setting.it_value.tv_nsec = 1;
     }
-    CHIME_CHECK(::timerfd_settime(descriptor_.get(), TFD_TIMER_ABSTIME, &setting, nullptr) == 0,
-                "a timer descriptor is open while it is set");
+    CHIME_CHECK_USE(::timerfd_settime(descriptor_.get(), TFD_TIMER_ABSTIME, &setting, nullptr) == 0,
+                    "a timer descriptor is open while it is set: leave what poll_fd() gives open");
 }
 
 bool timer_descriptor::drain() const noexcept {
     std::uint64_t expirations = 0;
     while (::read(descriptor_.get(), &expirations, sizeof expirations) != sizeof expirations) {
         if (errno == EAGAIN) return false;
-        CHIME_CHECK(errno == EINTR, "a timer descriptor is open while it is drained");
+        CHIME_CHECK_USE(errno == EINTR,
+                        "a timer descriptor is open while it is drained: leave what poll_fd() gives open");
     }
     return true;
 }

@@ -150,8 +150,9 @@ io_context::~io_context() {
         [[maybe_unused]] const state* const left_alone = state_.release();
         return;
     }
-    CHIME_CHECK(!state_->worker.is_driven(),
-                "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
+    CHIME_CHECK_USE(!state_->worker.is_driven(),
+                    "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks: "
+                    "stop() it there, and destroy it when run() has returned");
     state_->pool.close();
 }
 

@@ -266,7 +266,8 @@ runtime::~runtime() {
         [[maybe_unused]] const state* const left_alone = state_.release();
         return;
     }
-    CHIME_CHECK(!is_on_a_worker(), "a runtime is not destroyed from inside one of its own callbacks or tasks");
+    CHIME_CHECK_USE(!is_on_a_worker(), "a runtime is not destroyed from inside one of its own callbacks or tasks: "
+                                       "destroy it on a thread that is none of its workers");
     shutdown();
 }
 

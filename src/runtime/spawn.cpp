@@ -3,14 +3,20 @@
 
 #include "worker/crew.hpp"
 
+#include <string>
+#include <system_error>
+
 namespace chime::inline v0::detail {
 
-void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where) {
+void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where, const char* call) {
     if (home.spawn(root, control, where)) return;
-    if (home.is_stopped()) refuse(errc::stopped, "chime::spawn: the timers of this context were stopped, for good");
-    refuse(errc::too_many_tasks,
-           "chime::spawn: as many tasks live as this context may hold; wait for some to end or raise "
-           "max_tasks in its configuration");
+    if (home.is_stopped()) {
+        throw std::system_error(make_error_code(errc::stopped), std::string(call) + ": " + home.reason_of_stop());
+    }
+    throw std::system_error(make_error_code(errc::too_many_tasks),
+                            std::string(call) + ": as many tasks live as this " + home.noun() +
+                                " may hold; wait for some to end or raise max_tasks in its configuration (block_on() "
+                                "on a context takes two)");
 }
 
 }  // namespace chime::inline v0::detail

@@ -24,11 +24,10 @@ void refuse_empty_function(const char* call) {
 
 void refuse_arming(crew& home, const char* call) {
     if (home.is_stopped()) {
-        throw std::system_error(make_error_code(errc::stopped),
-                                std::string(call) + ": the timers were stopped, for good");
+        throw std::system_error(make_error_code(errc::stopped), std::string(call) + ": " + home.reason_of_stop());
     }
     throw std::system_error(make_error_code(errc::too_many_timers),
-                            std::string(call) + ": the context holds as many timers as it may (" +
+                            std::string(call) + ": the " + home.noun() + " holds as many timers as it may (" +
                                 std::to_string(home.stats().pending) +
                                 " are pending); cancel some, or raise max_timers in its configuration");
 }
@@ -63,11 +62,12 @@ void timers::stop() noexcept {
     home_->stop_timers();
 }
 
-duration timers::valid_period(duration period) {
+duration timers::valid_period(const char* call, duration period) {
     if (period <= duration::zero()) {
-        detail::refuse(errc::bad_period,
-                       "chime::timers::every: a period must be longer than zero; for something that is to "
-                       "run as often as possible, post() it again from itself");
+        throw std::system_error(
+            make_error_code(errc::bad_period),
+            std::string(call) + ": a period must be longer than zero; what is to run as often as possible arms itself "
+                                "again at the end of each run, with after() and a delay of zero");
     }
     return period;
 }

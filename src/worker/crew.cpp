@@ -51,8 +51,9 @@ crew::~crew() {
 void crew::destroy_pending() noexcept {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
-        CHIME_CHECK(at(seat).try_end_for_good(),
-                    "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks");
+        CHIME_CHECK_USE(at(seat).try_end_for_good(),
+                        "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks: "
+                        "stop() it there, and destroy it when run() has returned");
     }
     is_stopped_.store(true, base::memory_order_seq_cst);
     // Whoever has looked before sends us a task this moment, or has sent one and has not let go of us.

@@ -118,6 +118,10 @@ class crew {
     void drop_outside_work() const noexcept;
 
     [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
+    /// What its user calls it, for messages. A runtime has room for others even while it has one worker.
+    [[nodiscard]] const char* noun() const noexcept { return is_alone_ ? "context" : "runtime"; }
+    /// Why it takes nothing any more, for messages to follow the name of a call.
+    [[nodiscard]] const char* reason_of_stop() const noexcept;
     [[nodiscard]] const worker_settings& settings() const noexcept { return settings_; }
 
     /// Nothing is ready anywhere, nothing is between two workers. A guess while anybody is awake.
@@ -201,6 +205,8 @@ class crew {
     bool postpone_whatever(timer_handle which, wait_limit limit);
     [[nodiscard]] bool is_stamped_now(const timed& its) const noexcept;
     bool postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept;
+
+    void dump_headline(std::ostream& out) const;  // crew_stats.cpp
 
     // crew_tasks.cpp
     [[nodiscard]] unit_index take_slot();

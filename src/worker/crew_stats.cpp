@@ -10,7 +10,7 @@
 #include <source_location>
 #include <string_view>
 
-// What a worker tells about itself.
+// What a worker tells about itself, and a crew about what it holds.
 
 namespace chime::inline v0 {
 
@@ -146,6 +146,21 @@ timer_stats crew::stats() const noexcept {
 
 namespace {
 
+bool is_listed(state_word value) noexcept {
+    return state_of(value) == timer_state::armed || state_of(value) == timer_state::running;
+}
+
+void print_count(std::ostream& out, std::size_t count, const char* noun) {
+    out << count << ' ' << noun << (count == 1 ? "" : "s");
+}
+
+void print_line_of(std::ostream& out, std::size_t count, const char* noun) {
+    if (count == 0) return;
+    out << "  ";
+    print_count(out, count, noun);
+    out << '\n';
+}
+
 void print_deadline(std::ostream& out, ordinal deadline, ordinal now) {
     if (deadline == end_of_time) {
         out << "never";
@@ -174,21 +189,51 @@ void print_where(std::ostream& out, const char* verb, const void* where) {
 
 }  // namespace
 
+const char* crew::reason_of_stop() const noexcept {
+    if (is_alone_) return "the timers of this context were stopped, for good";
+    // Relaxed: it is only told. Both are the end, and who was shut down was stopped before.
+    return is_closing_.load(base::memory_order_relaxed) ? "the runtime was shut down, for good"
+                                                        : "the timers of this runtime were stopped, for good";
+}
+
+/// One line: how many lines of each kind follow. A task that sleeps has a timer, too, and counts as a task alone.
+void crew::dump_headline(std::ostream& out) const {
+    std::size_t timers = 0;
+    std::size_t functions = 0;
+    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+        // Relaxed: nothing else is read.
+        const state_word value =
+            callbacks_.at(callback_pool::index_of(position)).state.load(base::memory_order_relaxed);
+        if (is_listed(value)) ++timers;
+        if (state_of(value) == timer_state::posted) ++functions;
+    }
+    std::size_t tasks = 0;
+    std::size_t sleepers = 0;
+    for (std::size_t position = 0; position < slots_.size(); ++position) {
+        const task_slot& its = slots_.at(slot_pool::index_of(position));
+        const task_phase phase = phase_of(its.state.load(base::memory_order_relaxed));
+        if (phase == task_phase::vacant) continue;
+        ++tasks;
+        if (phase == task_phase::idle && its.is_numbered()) ++sleepers;
+    }
+    out << "chime " << noun() << ' ' << identity_ << ": ";
+    print_count(out, timers, "timer");
+    out << ", ";
+    print_count(out, tasks, "task");
+    if (sleepers != 0) out << " (" << sleepers << " asleep)";
+    out << '\n';
+    print_line_of(out, functions, "posted function");
+    print_line_of(out, guards_.load(base::memory_order_relaxed), "work guard");
+    print_line_of(out, first().outside_work_.load(base::memory_order_relaxed), "pool job");
+}
+
 void crew::dump_pending(std::ostream& out) const {
-    const timer_stats sums = stats();
     const ordinal at = to_ordinal(now());
-    out << "chime context " << identity_ << ": " << sums.pending << " timers pending, " << sums.tasks
-        << " tasks alive\n";
-    if (const std::uint32_t guards = guards_.load(base::memory_order_relaxed)) {
-        out << "  " << guards << (guards == 1 ? " work guard\n" : " work guards\n");
-    }
-    if (const std::uint32_t jobs = first().outside_work_.load(base::memory_order_relaxed)) {
-        out << "  " << jobs << (jobs == 1 ? " job in the pool\n" : " jobs in the pool\n");
-    }
+    dump_headline(out);
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         const callback& its = callbacks_.at(callback_pool::index_of(position));
         const state_word value = its.state.load(base::memory_order_acquire);
-        if (state_of(value) != timer_state::armed && state_of(value) != timer_state::running) continue;
+        if (!is_listed(value)) continue;
         out << "  timer " << position << '/' << life_of(value) << ": ";
         if (state_of(value) == timer_state::running) {
             out << "running";

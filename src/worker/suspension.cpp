@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <chime/detail/suspension.hpp>
 
+#include "base/check.hpp"
 #include "base/mutex.hpp"
 #include "worker/crew.hpp"
 
@@ -72,12 +73,14 @@ void wake_task(const wake_key& key, wake_reason reason) noexcept {
 
 wake_reason reason_of_wake() noexcept {
     worker* const here = worker::current;
+    CHIME_CHECK_USE(here != nullptr, worker::resumed_by_its_loop);
     worker::assume_owner(here);
     return here->reason();
 }
 
 void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
     worker* const here = worker::current;
+    CHIME_CHECK_USE(here != nullptr, worker::resumed_by_its_loop);
     worker::assume_owner(here);
     here->end_task(frame, promise);
 }

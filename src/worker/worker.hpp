@@ -131,6 +131,9 @@ class worker final : public clock_listener {
     [[nodiscard]] bool current_is_doomed() const noexcept CHIME_REQUIRES(owner_);
     /// Throws std::system_error: errc::not_in_a_task.
     [[noreturn]] static void refuse_wait();
+    /// What is broken where a task goes on or ends and no loop has resumed it.
+    static constexpr const char* resumed_by_its_loop =
+        "a task is resumed by its loop alone, once for each wait: never call resume() on its handle, nor await what does";
 
     // --- Any thread.
 

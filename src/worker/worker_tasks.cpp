@@ -9,6 +9,8 @@
 #include <chime/error.hpp>
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
 
 // Tasks: how they begin, wait, are woken, go on and end. For a waiting task its word alone decides who wakes it and why.
@@ -36,8 +38,8 @@ void worker::require_wait() const {
 void worker::refuse_wait() {
     refuse(
         errc::not_in_a_task,
-        "chime: only a task that was spawned on this context can wait here; spawn() the coroutine and await inside it, or "
-        "go to that context first with co_await get_scheduler().schedule()");
+        "chime: only a task that was spawned can wait here, and only on the context or runtime where it is; spawn() the "
+        "coroutine and await inside it, or go there first with co_await get_scheduler().schedule()");
 }
 
 // --- Beginning.
@@ -184,11 +186,15 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
     const crew::visit visiting(other);
     if (other.is_stopped_.load(base::memory_order_seq_cst)) {
-        refuse(errc::stopped, "chime: the context to go to was stopped; the task stays where it is");
+        throw std::system_error(make_error_code(errc::stopped), std::string("chime::scheduler::schedule: ") +
+                                                                    other.reason_of_stop() +
+                                                                    "; the task stays where it is");
     }
     const unit_index seat = other.take_slot();
     if (seat == no_unit) {
-        refuse(errc::too_many_tasks, "chime: the context to go to has no room for another task; raise max_tasks");
+        throw std::system_error(make_error_code(errc::too_many_tasks),
+                                std::string("chime::scheduler::schedule: as many tasks live as the ") + other.noun() +
+                                    " to go to may hold; raise max_tasks in its configuration");
     }
     task_slot& next = other.slots_.at(seat);
     next.root = its.root;
@@ -215,7 +221,7 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
 }
 
 void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
-    CHIME_CHECK(current_slot_ != no_unit && current_slot().root == frame, "a task ends where it was resumed");
+    CHIME_CHECK_USE(current_slot_ != no_unit && current_slot().root == frame, resumed_by_its_loop);
     ended_ = frame;
     failure_ = std::move(promise.failure);
 }
@@ -307,9 +313,10 @@ void worker::resume(unit_index index, wake_cause cause) {
         frame.resume();
     }
     const state_word after = its.state.load(base::memory_order_relaxed);
-    CHIME_CHECK(phase_of(after) != task_phase::executing || life_of(after) != epoch,
-                "a task suspends through an awaitable of chime, or one that is built on timer_cell; otherwise nobody "
-                "would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
+    CHIME_CHECK_USE(
+        phase_of(after) != task_phase::executing || life_of(after) != epoch,
+        "a task suspends through an awaitable of chime, or one that is built on timer_cell: await no other, "
+        "because nobody would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
     if (failure_) [[unlikely]]
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -328,9 +335,10 @@ void worker::end_borrowed_wait(unit_index index) noexcept {
         end_timer(its, wake_cause::cancelled);
         return;
     }
-    CHIME_CHECK(phase_of(value) == task_phase::executing,
-                "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
-                "await it, or spawn it");
+    CHIME_CHECK_USE(
+        phase_of(value) == task_phase::executing,
+        "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
+        "await it, or spawn it");
 }
 
 /// The task is through: its frame goes, its slot is free.

@@ -21,3 +21,10 @@ TEST(check_death_test, aborts_and_names_the_invariant_the_condition_and_the_plac
                  "chime: broken invariant: I4: bitmaps, counts and chains agree "
                  "\\(live == 2 is false at check_test.cpp:[0-9]+\\)");
 }
+
+TEST(check_death_test, tells_the_caller_that_it_is_his_mistake) {
+    const bool is_running = true;
+    EXPECT_DEATH(CHIME_CHECK_USE(!is_running, "a loop is not destroyed while it runs: let run() return before"),
+                 "chime: misuse: a loop is not destroyed while it runs: let run\\(\\) return before "
+                 "\\(!is_running is false at check_test.cpp:[0-9]+\\)");
+}

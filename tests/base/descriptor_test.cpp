@@ -96,5 +96,5 @@ TEST(descriptor_death_test, notices_that_somebody_else_closed_what_it_owns) {
             ::close(owner.get());
             owner.reset();
         },
-        "a descriptor is closed by its owner alone");
+        "chime: misuse: a descriptor is closed by its owner alone");
 }

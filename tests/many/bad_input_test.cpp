@@ -21,6 +21,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -188,14 +189,15 @@ TEST(after_the_shutdown, everything_new_is_refused_and_everything_old_is_gone) {
     const timer_handle pending = home.timers().after(1h, [] {});
     const timer_handle repeating = home.timers().every(1h, missed_ticks::skip, [] {});
     home.shutdown();
-    expect_refused(errc::stopped, [&] { static_cast<void>(home.spawn(answer())); });
-    expect_refused(errc::stopped, [&] { spawn_detached(home, answer()); });
-    expect_refused(errc::stopped, [&] { static_cast<void>(home.block_on(answer())); });
-    expect_refused(errc::stopped, [&] { home.timers().after(1s, [] {}); });
-    expect_refused(errc::stopped, [&] { home.timers().at(chime::clock::now(), [] {}); });
-    expect_refused(errc::stopped, [&] { home.timers().every(1s, missed_ticks::burst, [] {}); });
-    expect_refused(errc::stopped, [&] { home.add_worker(); });
-    expect_refused(errc::stopped, [&] { home.retire_worker(0); });
+    constexpr std::string_view over = "the runtime was shut down";
+    expect_refused(errc::stopped, over, [&] { static_cast<void>(home.spawn(answer())); });
+    expect_refused(errc::stopped, over, [&] { spawn_detached(home, answer()); });
+    expect_refused(errc::stopped, over, [&] { static_cast<void>(home.block_on(answer())); });
+    expect_refused(errc::stopped, over, [&] { home.timers().after(1s, [] {}); });
+    expect_refused(errc::stopped, over, [&] { home.timers().at(chime::clock::now(), [] {}); });
+    expect_refused(errc::stopped, over, [&] { home.timers().every(1s, missed_ticks::burst, [] {}); });
+    expect_refused(errc::stopped, over, [&] { home.add_worker(); });
+    expect_refused(errc::stopped, over, [&] { home.retire_worker(0); });
     witness_report report;
     auto closure = [seen = witness(report)] { static_cast<void>(seen); };
     EXPECT_EQ(home.timers().try_after(1s, std::move(closure)), std::nullopt);
@@ -207,8 +209,36 @@ TEST(after_the_shutdown, everything_new_is_refused_and_everything_old_is_gone) {
     }
     std::ostringstream dump;
     home.dump_pending(dump);
+    EXPECT_EQ(dump.str().find("chime runtime "), 0U) << dump.str();
+    EXPECT_NE(dump.str().find(": 0 timers, 0 tasks\n"), std::string::npos) << dump.str();
     home.timers().stop();
     check_ledger_after_shutdown(home);
+}
+
+task<> go_to(runtime& other) {
+    co_await other.get_scheduler().schedule();
+}
+
+TEST(a_refusal, calls_a_runtime_a_runtime) {
+    const watchdog guard("a refusal", 20s);
+    runtime full({.workers = 1, .max_timers = 1, .max_tasks = 1});
+    full.timers().at(never, [] {});
+    const auto only = full.spawn(sleep_until(never));
+    expect_refused(errc::too_many_timers, "the runtime holds as many timers as it may",
+                   [&] { full.timers().after(1s, [] {}); });
+    expect_refused(errc::too_many_tasks, "as many tasks live as this runtime may hold",
+                   [&] { spawn_detached(full, answer()); });
+    io_context context;
+    expect_refused(errc::too_many_tasks, "as many tasks live as the runtime to go to may hold",
+                   [&] { block_on(context, go_to(full)); });
+    full.timers().stop();
+    const char* const stopped = "the timers of this runtime were stopped";
+    expect_refused(errc::stopped, stopped, [&] { full.timers().after(1s, [] {}); });
+    expect_refused(errc::stopped, stopped, [&] { spawn_detached(full, answer()); });
+    expect_refused(errc::stopped, stopped, [&] { block_on(context, go_to(full)); });
+    context.timers().stop();
+    expect_refused(errc::stopped, "the timers of this context were stopped",
+                   [&] { context.timers().after(1s, [] {}); });
 }
 
 task<> shut_down_from_a_task(runtime& home) {
@@ -332,6 +362,13 @@ TEST(the_cap_on_timers, is_not_exceeded_by_four_threads_at_once) {
     EXPECT_GT(most.load(), 400);
     EXPECT_GT(refused.load(), 0U);
     EXPECT_EQ(home.stats().timers.refused, refused.load());
+    check_ledger_after_shutdown(home);
+}
+
+TEST(the_cap_on_tasks, may_be_one_for_block_on) {
+    const watchdog guard("a cap of one task", 20s);
+    runtime home({.workers = 2, .max_tasks = 1});
+    EXPECT_EQ(home.block_on(answer()), 42);
     check_ledger_after_shutdown(home);
 }
 

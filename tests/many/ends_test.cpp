@@ -294,8 +294,10 @@ void throw_from_a_detached_task() {
 
 TEST(runtime_death_test, destroying_it_inside_its_own_callback_or_task_aborts) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    EXPECT_DEATH(destroy_inside_its_own_callback(), "not destroyed from inside one of its own callbacks or tasks");
-    EXPECT_DEATH(destroy_inside_its_own_task(), "not destroyed from inside one of its own callbacks or tasks");
+    const char* const destroyed_inside =
+        "chime: misuse: a runtime is not destroyed from inside one of its own callbacks or tasks: destroy it on a thread";
+    EXPECT_DEATH(destroy_inside_its_own_callback(), destroyed_inside);
+    EXPECT_DEATH(destroy_inside_its_own_task(), destroyed_inside);
 }
 
 TEST(runtime_death_test, an_exception_without_a_hook_ends_the_program_and_says_which) {

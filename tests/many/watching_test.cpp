@@ -111,6 +111,8 @@ TEST(dump_pending, shows_timers_and_tasks_of_all_workers_with_places) {
         ++places;
     }
     EXPECT_GE(places, 7U) << shown;
+    EXPECT_EQ(shown.find("chime runtime "), 0U) << shown;
+    EXPECT_NE(shown.find(": 2 timers, 5 tasks ("), std::string::npos) << shown;
     check_ledger_after_shutdown(home);
     std::ostringstream after;
     home.dump_pending(after);

@@ -4,6 +4,7 @@
 #include "runtime/small_tasks.hpp"
 #include "support/ledger.hpp"
 #include "support/refusal.hpp"
+#include "support/witness.hpp"
 
 #include <chime/io_context.hpp>
 #include <chime/spawn.hpp>
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 
 namespace chime::test {
 namespace {
@@ -48,6 +50,54 @@ TEST(block_on, a_context_that_is_stopped_meanwhile_is_refused_and_the_task_lives
     context.run();
     EXPECT_TRUE(has_ended);
     check_ledger_at_rest(context);
+}
+
+task<> note_that_it_runs(bool& has_run, witness) {
+    has_run = true;
+    co_return;
+}
+
+TEST(block_on, a_context_without_two_places_is_refused_and_leaves_nothing_behind) {
+    testing::virtual_context context({.max_tasks = 1});
+    bool has_run = false;
+    witness_report report;
+    for (int round = 0; round < 3; ++round) {
+        expect_refused(errc::too_many_tasks, "block_on() on a context takes two",
+                       [&] { context.block_on(note_that_it_runs(has_run, witness(report))); });
+        EXPECT_EQ(report.ends, round + 1) << "the task is destroyed";
+    }
+    context.run();
+    EXPECT_FALSE(has_run);
+    check_ledger_at_rest(*context);
+}
+
+TEST(block_on, a_context_with_two_places_gives_what_the_task_gives_again_and_again) {
+    testing::virtual_context context({.max_tasks = 2});
+    for (int round = 0; round < 10; ++round) EXPECT_EQ(context.block_on(answer_after(1s, round)), round);
+    check_ledger_at_rest(*context);
+}
+
+TEST(block_on, an_empty_task_is_refused) {
+    testing::virtual_context context;
+    expect_refused(errc::empty_task, [&] { context.block_on(task<>()); });
+    check_ledger_at_rest(*context);
+}
+
+task<int&> refer_to(int& number) {
+    co_await yield();
+    co_return number;
+}
+
+TEST(block_on, gives_references_and_what_can_only_be_moved) {
+    testing::virtual_context context;
+    int number = 42;
+    EXPECT_EQ(&context.block_on(refer_to(number)), &number);
+    struct maker {
+        static task<std::unique_ptr<int>> make() { co_return std::make_unique<int>(7); }
+    };
+    EXPECT_EQ(*context.block_on(maker::make()), 7);
+    EXPECT_EQ(context.block_on(sleep_for(1h)), wake_reason::elapsed);
+    check_ledger_at_rest(*context);
 }
 
 }  // namespace

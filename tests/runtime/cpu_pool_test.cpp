@@ -17,6 +17,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -110,11 +111,28 @@ task<int> await_number(const pool_job<int>& job) {
     co_return co_await job;
 }
 
+constexpr std::string_view awaited_before = "await a job once";
+
 TEST(cpu_pool, gives_a_value_once) {
     io_context context;
     const auto job = context.cpu_pool().submit([] { return 42; });
     EXPECT_EQ(block_on(context, await_number(job)), 42);
-    expect_refused(errc::cancelled, [&] { static_cast<void>(block_on(context, await_number(job))); });
+    expect_refused(errc::empty_task, awaited_before, [&] { static_cast<void>(block_on(context, await_number(job))); });
+    check_ledger_at_rest(context);
+}
+
+task<> await_nothing(const pool_job<void>& job) {
+    co_await job;
+}
+
+TEST(cpu_pool, lets_a_job_without_a_value_be_awaited_once_too) {
+    io_context context;
+    const auto job = context.cpu_pool().submit([] {});
+    block_on(context, await_nothing(job));
+    expect_refused(errc::empty_task, awaited_before, [&] { block_on(context, await_nothing(job)); });
+    const auto failed = context.cpu_pool().submit([] { throw std::out_of_range("once"); });
+    EXPECT_THROW(block_on(context, await_nothing(failed)), std::out_of_range);
+    expect_refused(errc::empty_task, awaited_before, [&] { block_on(context, await_nothing(failed)); });
     check_ledger_at_rest(context);
 }
 

@@ -29,7 +29,7 @@ TEST(dump_pending, names_what_run_waits_for_and_where_it_was_armed) {
     std::ostringstream out;
     context->dump_pending(out);
     const std::string text = out.str();
-    EXPECT_NE(text.find("3 timers pending, 1 tasks alive"), std::string::npos) << text;
+    EXPECT_NE(text.find(": 2 timers, 1 task (1 asleep)\n"), std::string::npos) << text;
     EXPECT_NE(text.find("in 1800 s"), std::string::npos) << text;
     EXPECT_NE(text.find("never"), std::string::npos) << text;
     EXPECT_NE(text.find("sleeps, never"), std::string::npos) << text;
@@ -65,7 +65,7 @@ TEST(dump_pending, has_little_to_say_of_an_idle_context) {
     context.run();
     std::ostringstream out;
     context->dump_pending(out);
-    EXPECT_NE(out.str().find("0 timers pending, 0 tasks alive"), std::string::npos) << out.str();
+    EXPECT_NE(out.str().find(": 0 timers, 0 tasks\n"), std::string::npos) << out.str();
     EXPECT_EQ(out.str().find("timer 0"), std::string::npos) << out.str();
     check_ledger_at_rest(*context);
 }
@@ -81,7 +81,7 @@ TEST(dump_pending, names_guards_and_jobs_that_keep_it_running) {
         std::ostringstream out;
         context->dump_pending(out);
         EXPECT_NE(out.str().find("1 work guard"), std::string::npos) << out.str();
-        EXPECT_NE(out.str().find("1 job in the pool"), std::string::npos) << out.str();
+        EXPECT_NE(out.str().find("1 pool job\n"), std::string::npos) << out.str();
         may_end.store(true);
     }
     context.run();
@@ -106,11 +106,25 @@ TEST(dump_pending, counts_guards_and_jobs_and_says_who_waits_for_something_else_
         std::ostringstream out;
         context->dump_pending(out);
         EXPECT_NE(out.str().find("2 work guards"), std::string::npos) << out.str();
-        EXPECT_NE(out.str().find("2 jobs in the pool"), std::string::npos) << out.str();
+        EXPECT_NE(out.str().find("2 pool jobs\n"), std::string::npos) << out.str();
         EXPECT_NE(out.str().find("waits for something else than time"), std::string::npos) << out.str();
         may_end.store(true);
     }
     context.run();
+    check_ledger_at_rest(*context);
+}
+
+TEST(dump_pending, names_functions_that_were_posted_and_have_not_run) {
+    testing::virtual_context context;
+    context->post([] {});
+    context->post([] {});
+    std::ostringstream out;
+    context->dump_pending(out);
+    EXPECT_NE(out.str().find(": 0 timers, 0 tasks\n  2 posted functions\n"), std::string::npos) << out.str();
+    context.run();
+    std::ostringstream after;
+    context->dump_pending(after);
+    EXPECT_EQ(after.str().find("posted"), std::string::npos) << after.str();
     check_ledger_at_rest(*context);
 }
 

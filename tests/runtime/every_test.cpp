@@ -217,8 +217,9 @@ TEST(every, refuses_a_period_that_is_not_longer_than_zero) {
     timers& timers = context->timers();
     const auto nothing = [] { ADD_FAILURE() << "it has run"; };
     const auto is_refused = [&](auto period) {
-        expect_refused(errc::bad_period, [&] { timers.every(period, missed_ticks::skip, nothing); });
-        expect_refused(errc::bad_period,
+        expect_refused(errc::bad_period, "chime::timers::every: a period must be longer than zero",
+                       [&] { timers.every(period, missed_ticks::skip, nothing); });
+        expect_refused(errc::bad_period, "chime::timers::try_every: a period must be longer than zero",
                        [&] { static_cast<void>(timers.try_every(period, missed_ticks::skip, nothing)); });
     };
     is_refused(0s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a context takes along when it is destroyed.
+// What a context takes along when it is destroyed, and how it is not to be ended.
 #include "support/ledger.hpp"
 #include "support/running_loop.hpp"
 #include "support/witness.hpp"
@@ -8,11 +8,13 @@
 #include <chime/io_context.hpp>
 #include <chime/spawn.hpp>
 #include <chime/testing.hpp>
+#include <chime/timer_cell.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <coroutine>
 #include <memory>
 #include <thread>
 
@@ -29,14 +31,74 @@ TEST(io_context_death, is_aborted_when_it_is_destroyed_inside_its_own_callback) 
             context->timers().after(0s, [&] { context.reset(); });
             context->run();
         },
-        "a context is not destroyed while it runs");
+        "chime: misuse: a context is not destroyed while it runs");
     EXPECT_DEATH(
         {
             auto context = std::make_unique<io_context>();
             context->post([&] { context.reset(); });
             context->run();
         },
-        "a context is not destroyed while it runs");
+        "chime: misuse: a context is not destroyed while it runs");
+}
+
+/// Waits like a task should, and tells where: what other libraries do with that is not for a task of ours.
+struct betrayed_wait {
+    bool await_ready() { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> frame) {
+        betrayed = frame;
+        static_cast<void>(cell.prepare(frame, 1h));
+        return cell.commit();
+    }
+    void await_resume() { cell.reason(); }
+
+    std::coroutine_handle<>& betrayed;
+    timer_cell cell{};
+};
+
+task<> wait_betrayed(std::coroutine_handle<>& betrayed) {
+    betrayed_wait wait{betrayed};
+    co_await wait;
+}
+
+task<> wait_elsewhere() {
+    const std::suspend_always forever;
+    co_await forever;
+}
+
+TEST(task_death, is_aborted_when_it_is_resumed_by_anybody_but_its_loop) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const char* const says = "chime: misuse: a task is resumed by its loop alone";
+    EXPECT_DEATH(
+        {
+            io_context context;
+            std::coroutine_handle<> frame;
+            spawn_detached(context, wait_betrayed(frame));
+            context.poll();
+            frame.resume();
+        },
+        says);
+    EXPECT_DEATH(
+        {
+            io_context context;
+            std::coroutine_handle<> frame;
+            spawn_detached(context, wait_betrayed(frame));
+            context.poll();
+            context.post([&] { frame.resume(); });
+            context.poll();
+        },
+        says);
+}
+
+TEST(task_death, is_aborted_when_it_awaits_what_nobody_of_ours_would_resume) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(
+        {
+            io_context context;
+            spawn_detached(context, wait_elsewhere());
+            context.run();
+        },
+        "chime: misuse: a task suspends through an awaitable of chime");
 }
 
 TEST(virtual_clock_death, is_aborted_when_it_is_destroyed_before_its_contexts) {
@@ -47,7 +109,7 @@ TEST(virtual_clock_death, is_aborted_when_it_is_destroyed_before_its_contexts) {
             const io_context context({.clock = clock.get()});
             clock.reset();
         },
-        "a virtual clock outlives the contexts that follow it");
+        "chime: misuse: a virtual clock outlives the contexts that follow it");
 }
 
 struct owns_timers {

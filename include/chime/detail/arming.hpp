@@ -9,7 +9,9 @@
 #include <chime/timer_handle.hpp>
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
+#include <exception>
 #include <source_location>
 
 namespace chime {
@@ -32,6 +34,18 @@ struct arming_details {
     const cancel_token* token = nullptr;
     const void* where = nullptr;
 };
+
+/// What stands where every() expects a policy, and is none.
+template <class Given>
+concept no_policy = !std::convertible_to<Given, missed_ticks>;
+
+template <no_policy Given>
+[[noreturn]] void ask_for_policy() {
+    static_assert(!no_policy<Given>,
+                  "say behind the period what becomes of ticks that could not run in time: every(period, "
+                  "chime::missed_ticks::skip, function), or ::burst, or ::delay");
+    std::terminate();  // So that the compiler has nothing more to say.
+}
 
 /// A source location in the eight bytes that it really has.
 [[nodiscard]] inline const void* pack(const std::source_location& where) noexcept {

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -58,14 +59,19 @@ struct closure_elsewhere {
     static constexpr closure_operations operations{&run, &destroy, &name_of_closure<Function>};
 };
 
-/// A function that is kept in `Room` bytes, or by a pointer there.
-template <class Function, std::size_t Room>
-struct closure_in {
+/// What is asked of every function that is kept to be called later.
+template <class Function>
+struct kept_function {
     using result = std::invoke_result_t<Function&>;
     static_assert(
         !requires { typename result::promise_type; },
         "this callback returns a task, which nobody would run: spawn the task inside the callback");
+    static_assert(alignof(Function) <= frame_alignment, "a closure must not be aligned more strictly than a frame");
+};
 
+/// A function that is kept in `Room` bytes, or by a pointer there.
+template <class Function, std::size_t Room>
+struct closure_in : kept_function<Function> {
     static constexpr bool fits = sizeof(Function) <= Room && alignof(Function) <= closure_alignment;
 
     static constexpr const closure_operations& operations =
@@ -77,8 +83,6 @@ struct closure_in {
         if constexpr (fits) {
             std::construct_at(static_cast<Function*>(storage), std::forward<Source>(source));
         } else {
-            static_assert(alignof(Function) <= frame_alignment,
-                          "a closure must not be aligned more strictly than a frame");
             void* const memory = take_frame(sizeof(Function));
             try {
                 std::construct_at(static_cast<Function*>(memory), std::forward<Source>(source));
@@ -121,6 +125,24 @@ template <class Function>
 concept timer_function = std::invocable < std::decay_t<Function>
 & > &&std::constructible_from<std::decay_t<Function>, Function>&&
         std::is_nothrow_destructible_v<std::decay_t<Function>>;
+
+namespace detail {
+
+/// Says what keeps a type from being a timer_function. Nobody comes to call it: the program does not compile.
+template <class Function>
+[[noreturn]] void explain_refusal() {
+    using kept = std::decay_t<Function>;
+    static_assert(
+        std::is_invocable_v<kept&>,
+        "a callback is called without arguments, so without an error_code, too: let it take none; one that is "
+        "cancelled is simply not called");
+    static_assert(std::is_constructible_v<kept, Function>,
+                  "a callback is moved or copied to where it is kept: std::move one that cannot be copied");
+    static_assert(std::is_nothrow_destructible_v<kept>, "the destructor of a callback must not throw");
+    std::terminate();  // So that the compiler has nothing more to say.
+}
+
+}  // namespace detail
 
 }  // namespace v0
 }  // namespace chime

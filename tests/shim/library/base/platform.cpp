@@ -21,14 +21,14 @@ using shim::execution;
 
 // --- check.hpp
 
-void fail_check(const char* invariant, const char* condition, const char* file, int line) noexcept {
+void fail_check(fault whose, const char* invariant, const char* condition, const char* file, int line) noexcept {
     execution* const in = execution::current();
     if (in == nullptr) {
-        std::fprintf(stderr, "chime: broken invariant: %s (%s is false at %s:%d)\n", invariant, condition, file, line);
+        std::fprintf(stderr, "%s%s (%s is false at %s:%d)\n", headline_of(whose), invariant, condition, file, line);
         std::abort();
     }
     const execution::pause own;
-    in->fail(std::string("broken invariant: ") + invariant + " (" + file + ":" + std::to_string(line) + ")");
+    in->fail(std::string(headline_of(whose)) + invariant + " (" + file + ":" + std::to_string(line) + ")");
 }
 
 // --- clock.hpp
