@@ -52,6 +52,7 @@ def figures_table(figures):
     models = figures.models()
     rows = [
         ["schedules of threads that the shim has tried", number(figures.sum_of(r"(\d+) executions,"))],
+        ["– and in the last full run, `scripts/soak --interleavings`", number(figures.interleavings())],
         ["seeds of whole runtimes on one thread", number(figures.sum_of(r"(\d+) seeds: armed"))],
         ["timers armed in those", number(figures.sum_of(r"\d+ seeds: armed (\d+)"))],
         ["states of the models", number(sum(states or 0 for _, states, _ in models) if models else None)],
