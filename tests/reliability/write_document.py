@@ -76,7 +76,7 @@ def faults(figures):
     cases = figures.in_folder("faults")
     soak = figures.soak()
     rows = [["tests that inject faults", number(len(cases)) if cases else absent]]
-    rows += [["soak: " + key.replace("_", " "), str(value)] for key, value in (soak or {}).items()]
+    rows += [["soak: " + key, number(value) if key.startswith("inputs") else str(value)] for key, value in (soak or {}).items()]
     if not soak:
         rows.append(["soak", absent])
     return table(["what", "how many"], rows)
