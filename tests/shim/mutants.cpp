@@ -78,7 +78,7 @@ std::map<site*, std::vector<const scenario*>> find_places() {
 }
 
 std::string_view reason_for(const mutant& tried) {
-    return harmless_because(tried.where->file, source_line(tried.where->name()), tried.change);
+    return harmless_because(tried.where->file, source_lines(tried.where->name(), 2), tried.change);
 }
 
 /// In a child process. Answers who has noticed it; empty: nobody.

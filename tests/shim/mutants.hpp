@@ -41,7 +41,7 @@ struct mutant {
 /// Puts back every bug of history whose name contains `filter`; 0: the scenario that is named for it notices each.
 [[nodiscard]] int run_old_bugs(std::string_view filter);
 
-/// Why a mutant is harmless; empty: it is not known to be.
+/// Why a mutant is harmless; empty: it is not known to be. `source` is its line, and the next one.
 [[nodiscard]] std::string_view harmless_because(std::string_view file, std::string_view source,
                                                 std::string_view change);
 
