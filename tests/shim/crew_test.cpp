@@ -275,6 +275,29 @@ CHIME_SCENARIO(crew, fires_in_order_what_comes_in_the_middle_of_an_advance, .sha
     workers.finish();
 }
 
+// --- Free records.
+
+/// The only record is on its way back to a worker that nobody drives yet. Whoever needs it fetches it from there, or is
+/// refused because somebody else is about to.
+CHIME_SCENARIO(crew, is_tidied_up_by_one_of_those_who_need_a_record_and_who_begins_to_drive, .share = 2) {
+    detail::worker_settings settings = small_crew::small();
+    settings.max_timers = 1;
+    small_crew one(1, 1, settings);
+    const timer_handle far = one.arm(shim::now() + 1h, [] {});
+    require(one->cancel(far) == cancel_result::cancelled, "it is pending");
+    const auto need = [&one] {
+        const detail::arming begun = one->begin_arming();
+        if (begun.closure != nullptr) one->abandon_arming(begun);
+    };
+    thread zero([&] { one.drive(0); }, "zero");
+    thread other(need, "other");
+    need();
+    other.join();
+    one.note_end();
+    zero.join();
+    one.require_rest();
+}
+
 // --- The end.
 
 /// Somebody has cancelled a timer, and gives the record back when all that are there have gone to sleep.
