@@ -37,8 +37,8 @@ constexpr excuse excuses[] = {
     {"src/worker/crew.hpp", "visitors_.load", "acquire", "only a forked child asks, and is alone"},
     {"src/runtime/runtime.cpp", "mine.gives_away.load", "acquire",
      "is_leaving is stored later and was acquired before"},
-    {"src/runtime/runtime.cpp", "while (!mine.is_leaving.load", "acquire",
-     "one of the two loops around it acquires it again"},
+    {"src/runtime/runtime.cpp", "mine.is_leaving.load(base::memory_order_acquire)) {\nconst detail::turn_answer",
+     "acquire", "the loop around it acquires it again"},
     {"src/runtime/runtime.cpp", "rest_bell", "", looks_again},
     {"src/runtime/runtime.cpp", "is_closing.store(true", "", looks_again},
     // Free units.
