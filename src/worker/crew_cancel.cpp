@@ -187,7 +187,8 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
         const bool is_held = (value & (linked_flag | locked_flag)) != 0;
         const state_word ended =
             (value & (~flag_mask | linked_flag | locked_flag)) | (is_held || mine != nullptr ? 0 : linked_flag);
-        // Release: the end of the closure comes before the record is used again.
+        // Release: the end of the closure comes before the record is used again. Acquire: pairs with the release of who
+        // has unlinked it, perhaps to adopt it; send() asks whose it is.
         if (!its.state.compare_exchange_weak(value, ended, base::memory_order_acq_rel)) continue;
         if (!is_held) {
             if (mine != nullptr) {

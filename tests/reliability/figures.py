@@ -71,6 +71,13 @@ class Figures:
                            re.MULTILINE)
         return tuple(map(int, found[-1])) if found else None
 
+    def interleavings(self):
+        """How many schedules `scripts/soak --interleavings` has tried last."""
+        path = self.reports / "interleavings.txt"
+        found = re.findall(r"^\d+ of \d+ scenarios, (\d+) schedules", path.read_text(encoding="utf-8"),
+                           re.MULTILINE) if path.exists() else []
+        return int(found[-1]) if found else None
+
     def coverage(self):
         return self.read_json(self.root / "build" / "coverage" / "summary.json")
 

@@ -52,6 +52,7 @@ def figures_table(figures):
     models = figures.models()
     rows = [
         ["schedules of threads that the shim has tried", number(figures.sum_of(r"(\d+) executions,"))],
+        ["– and in the last full run, `scripts/soak --interleavings`", number(figures.interleavings())],
         ["seeds of whole runtimes on one thread", number(figures.sum_of(r"(\d+) seeds: armed"))],
         ["timers armed in those", number(figures.sum_of(r"\d+ seeds: armed (\d+)"))],
         ["states of the models", number(sum(states or 0 for _, states, _ in models) if models else None)],
@@ -75,7 +76,7 @@ def faults(figures):
     cases = figures.in_folder("faults")
     soak = figures.soak()
     rows = [["tests that inject faults", number(len(cases)) if cases else absent]]
-    rows += [["soak: " + key.replace("_", " "), str(value)] for key, value in (soak or {}).items()]
+    rows += [["soak: " + key, number(value) if key.startswith("inputs") else str(value)] for key, value in (soak or {}).items()]
     if not soak:
         rows.append(["soak", absent])
     return table(["what", "how many"], rows)

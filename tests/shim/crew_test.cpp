@@ -222,6 +222,82 @@ CHIME_SCENARIO(crew, fires_in_time_what_was_sent_to_who_retires, .share = 4) {
     workers.finish();
 }
 
+/// Two timers that one worker arms, and a third of another one, which is there until they have fired.
+struct two_in_order {
+    small_crew& on;
+    timer_handle far;
+    int fired = 0;
+
+    void fire(int before) {
+        require(fired++ == before, "they fire in their order");
+        if (fired == 2) require(on->cancel(far) == cancel_result::cancelled, "it is pending");
+        on.note_end();
+    }
+};
+
+task<> arm_two(two_in_order& them, time_point first, time_point second) {
+    them.on.arm(second, [&them] { them.fire(1); });
+    them.on.arm(first, [&them] { them.fire(0); });
+    co_return;
+}
+
+task<> arm_far(two_in_order& them, time_point deadline) {
+    them.far = them.on.arm(deadline, [] {});
+    co_return;
+}
+
+/// More than a worker with the smallest budget looks at in a turn.
+task<> arm_and_cancel_many(small_crew& on, time_point past) {
+    constexpr int many = 70;
+    for (int count = 0; count < many; ++count) on->cancel(on.arm(past, [] {}));
+    co_return;
+}
+
+/// Who adopts them has looked at a part only of what was armed there for the past.
+CHIME_SCENARIO(crew, fires_in_order_what_comes_in_the_middle_of_an_advance, .share = 8) {
+    detail::worker_settings settings = small_crew::small();
+    settings.max_timers = 256;  // A free record for each of them.
+    settings.fire_budget = 1;
+    small_crew both(2, 2, settings);
+    two_in_order them{both, {}};
+    const time_point start = shim::now() + 10ms;
+    shim::sleep_until(start);
+    both.spawn(arm_two(them, start + 1us, start + 1ms));  // The first in the tick that the other worker is in.
+    both.settle(0);
+    both.spawn(arm_far(them, start + 1h));
+    both.settle(1);
+    both.turn(1);
+    both.spawn(arm_and_cancel_many(both, start - 1ms));
+    both.turn(1);
+    shim::sleep_until(start + 2ms);
+    both.tell_to_retire(0);
+    crew_threads workers(both, {&small_crew::drive_on, &small_crew::drive_on});
+    workers.finish();
+}
+
+// --- Free records.
+
+/// The only record is on its way back to a worker that nobody drives yet. Whoever needs it fetches it from there, or is
+/// refused because somebody else is about to.
+CHIME_SCENARIO(crew, is_tidied_up_by_one_of_those_who_need_a_record_and_who_begins_to_drive, .share = 2) {
+    detail::worker_settings settings = small_crew::small();
+    settings.max_timers = 1;
+    small_crew one(1, 1, settings);
+    const timer_handle far = one.arm(shim::now() + 1h, [] {});
+    require(one->cancel(far) == cancel_result::cancelled, "it is pending");
+    const auto need = [&one] {
+        const detail::arming begun = one->begin_arming();
+        if (begun.closure != nullptr) one->abandon_arming(begun);
+    };
+    thread zero([&] { one.drive(0); }, "zero");
+    thread other(need, "other");
+    need();
+    other.join();
+    one.note_end();
+    zero.join();
+    one.require_rest();
+}
+
 // --- The end.
 
 /// Somebody has cancelled a timer, and gives the record back when all that are there have gone to sleep.

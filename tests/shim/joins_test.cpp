@@ -3,18 +3,22 @@
 #include "shim/small_loops.hpp"
 
 #include <chime/io_context.hpp>
+#include <chime/sleep.hpp>
 #include <chime/spawn.hpp>
 #include <chime/task.hpp>
+#include <chime/timers.hpp>
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <utility>
 
-// How tasks end, for those who hold a handle.
+// How tasks and timers end, for those who wait for it.
 
 namespace {
 
 using namespace chime;
+using namespace std::chrono_literals;
 using shim::require;
 using shim::require_equal;
 using shim::tally;
@@ -64,6 +68,36 @@ CHIME_SCENARIO(task, is_known_to_who_has_waited_for_its_end, .share = 2) {
     require(shared == 42, "it has ended");
     driver.join();
     loop.require_rest();
+}
+
+// --- The end of a timer.
+
+task<> cancel_and_write(timers& of, timer_handle which, time_point due, int& shared) {
+    co_await sleep_until(due);
+    auto joining = of.cancel_and_join(which);
+    co_await joining;
+    require(shared == 0 || shared == 2, "it has run or will not");
+    shared = 7;
+}
+
+/// Whether it is cancelled, runs or has run: the task that goes on knows of all that its callback did.
+CHIME_SCENARIO(timer, is_over_when_a_task_that_cancels_and_joins_goes_on, .share = 4) {
+    int shared = 0;  // Plain: written by the callback, and by who has waited for its end.
+    small_loop one;
+    small_loop other;
+    const time_point due = shim::now() + 1ms;
+    const timer_handle which = one->timers().at(due, [&shared] {
+        ++shared;
+        shim::yield();
+        ++shared;
+    });
+    spawn_detached(*other, cancel_and_write(one->timers(), which, due, shared));
+    thread driver([&] { one->run(); }, "one");
+    other->run();
+    require(shared == 7, "nothing has run since");
+    driver.join();
+    one.require_rest();
+    other.require_rest();
 }
 
 }  // namespace

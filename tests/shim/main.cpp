@@ -7,11 +7,14 @@
 
 #include <cstring>
 
-/// chime_shim_tests: the tests. With --mutants [PLACE] or --old-bugs [NAME]: what the tests notice.
+/// chime_shim_tests: the tests. With --mutants [PLACE], --excused-mutants [PLACE] or --old-bugs [NAME]: what they notice.
 int main(int argc, char** argv) {
     ::testing::InitGoogleTest(&argc, argv);
-    if (argc > 1 && std::strcmp(argv[1], "--mutants") == 0) return chime::shim::run_mutants(argc > 2 ? argv[2] : "");
-    if (argc > 1 && std::strcmp(argv[1], "--old-bugs") == 0) return chime::shim::run_old_bugs(argc > 2 ? argv[2] : "");
+    const char* const which = argc > 1 ? argv[1] : "";
+    const char* const filter = argc > 2 ? argv[2] : "";
+    if (std::strcmp(which, "--mutants") == 0) return chime::shim::run_mutants(filter, false);
+    if (std::strcmp(which, "--excused-mutants") == 0) return chime::shim::run_mutants(filter, true);
+    if (std::strcmp(which, "--old-bugs") == 0) return chime::shim::run_old_bugs(filter);
     chime::test::also_tells_where_it_stands = chime::shim::execution::tell_where_all_stand;
     return RUN_ALL_TESTS();
 }

@@ -34,12 +34,14 @@ struct mutant {
 /// that reach it, and prints which of them notices. Those that nobody notices must be known to be harmless.
 ///
 /// Only those whose place contains `filter`. Answers the exit code: 0, all were noticed or are harmless.
-[[nodiscard]] int run_mutants(std::string_view filter);
+///
+/// If `only_excused`: those alone that are said to be harmless, each for longer; 0: nobody has noticed one.
+[[nodiscard]] int run_mutants(std::string_view filter, bool only_excused);
 
 /// Puts back every bug of history whose name contains `filter`; 0: the scenario that is named for it notices each.
 [[nodiscard]] int run_old_bugs(std::string_view filter);
 
-/// Why a mutant is harmless; empty: it is not known to be.
+/// Why a mutant is harmless; empty: it is not known to be. `source` is its line, and the next one.
 [[nodiscard]] std::string_view harmless_because(std::string_view file, std::string_view source,
                                                 std::string_view change);
 

@@ -45,11 +45,18 @@ class small_crew {
     static constexpr std::uint32_t most_workers = 3;
 
     /// Ends when so many pieces of user code have said that they are through.
-    small_crew(std::uint32_t workers, std::int64_t pieces) : crew_(small(), most_workers) {
+    small_crew(std::uint32_t workers, std::int64_t pieces, const detail::worker_settings& settings = small())
+        : crew_(settings, most_workers) {
         left_.add(pieces);
         for (std::uint32_t seat = 1; seat < workers; ++seat) {
             shim::require(crew_.add_worker() != nullptr, "there is a seat");
         }
+    }
+
+    [[nodiscard]] static detail::worker_settings small() {
+        detail::worker_settings settings;
+        settings.max_timers = settings.max_tasks = 64;
+        return settings;
     }
 
     [[nodiscard]] detail::crew& operator*() noexcept { return crew_; }
@@ -69,6 +76,8 @@ class small_crew {
         shim::require(its.try_begin_drive(), "nobody else drives it");
         shim::require(!its.turn(1).is_busy, "there is nothing to do");
     }
+    /// After that: one more, whatever there is to do.
+    void turn(std::uint32_t seat) { static_cast<void>(crew_.at(seat).turn(std::numeric_limits<std::size_t>::max())); }
     /// And it has gone to sleep.
     void lay_down(std::uint32_t seat) {
         settle(seat);
@@ -146,11 +155,6 @@ class small_crew {
     }
 
  private:
-    [[nodiscard]] static detail::worker_settings small() {
-        detail::worker_settings settings;
-        settings.max_timers = settings.max_tasks = 64;
-        return settings;
-    }
     void leave(std::uint32_t seat) {
         is_leaving_[seat].store(true, base::memory_order_seq_cst);
         crew_.at(seat).wake_up();

@@ -103,15 +103,29 @@ void shorten(const std::function<void()>& body, finding& found) {
     }
 }
 
-std::string source_line(const std::string& place) {
+namespace {
+
+std::string trimmed(const std::string& text) {
+    const std::size_t first = text.find_first_not_of(' ');
+    return first == std::string::npos ? "" : text.substr(first, 110);
+}
+
+}  // namespace
+
+std::string source_lines(const std::string& place, unsigned count) {
     static const std::string root = CHIME_SHIM_SOURCE_DIR;
     const std::size_t colon = place.rfind(':');
     if (colon == std::string::npos) return {};
     std::ifstream file(root + "/" + place.substr(0, colon));
     std::string text;
     for (int left = std::atoi(place.c_str() + colon + 1); left > 0 && std::getline(file, text); --left) {}
-    const std::size_t first = text.find_first_not_of(' ');
-    return first == std::string::npos ? "" : text.substr(first, 110);
+    std::string lines = trimmed(text);
+    for (unsigned more = 1; more < count && std::getline(file, text); ++more) lines += '\n' + trimmed(text);
+    return lines;
+}
+
+std::string source_line(const std::string& place) {
+    return source_lines(place, 1);
 }
 
 namespace {

@@ -54,6 +54,8 @@ void shorten(const std::function<void()>& body, finding& found);
 
 /// The text of a source line, "file:line", if the source is there.
 [[nodiscard]] std::string source_line(const std::string& place);
+/// That line, and those that follow it.
+[[nodiscard]] std::string source_lines(const std::string& place, unsigned count);
 
 /// The number in an environment variable.
 [[nodiscard]] std::uint64_t wanted(const char* variable, std::uint64_t otherwise);

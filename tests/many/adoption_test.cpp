@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//
+// Timers that a retired worker has left: whoever adopts them fires them in their order, whatever its wheel is in the middle of.
+
+#include "worker/crew.hpp"
+
+#include <chime/detail/arming.hpp>
+#include <chime/detail/closure.hpp>
+#include <chime/spawn.hpp>
+#include <chime/task.hpp>
+#include <chime/testing.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace chime::test {
+namespace {
+
+constexpr std::chrono::nanoseconds tick(1 << 18);
+constexpr time_point start = time_point{} + 1000 * tick;
+
+task<> run(std::function<void()> run_it) {
+    run_it();
+    co_return;
+}
+
+/// Two workers, which are driven by the test, one turn at a time.
+class two_workers {
+ public:
+    two_workers() : clock_(testing::when_idle::stand_still, start), both_(bounded(), 2) {
+        EXPECT_NE(both_.add_worker(), nullptr);
+        EXPECT_TRUE(both_.at(0).try_begin_drive());
+        EXPECT_TRUE(both_.at(1).try_begin_drive());
+    }
+    two_workers(const two_workers&) = delete;
+    two_workers& operator=(const two_workers&) = delete;
+    ~two_workers() { both_.at(1).end_drive(); }
+
+    /// Runs `run_it` as a task on that worker.
+    void on(std::uint32_t seat, std::function<void()> run_it) {
+        detail::spawn_task(both_, run(std::move(run_it)), nullptr, nullptr);
+        turn(seat);
+    }
+
+    detail::turn_answer turn(std::uint32_t seat) {
+        detail::worker& its = both_.at(seat);
+        detail::worker::assume_owner(&its);
+        return its.turn(std::numeric_limits<std::size_t>::max());
+    }
+
+    template <class Function>
+    timer_handle arm(time_point deadline, Function call) {
+        static_assert(sizeof(Function) <= detail::closure_bytes);
+        const detail::arming begun = both_.begin_arming();
+        new (begun.closure) Function(std::move(call));
+        return both_.arm(begun.index, detail::closure_in_place<Function>::operations, detail::wait_limit::at(deadline));
+    }
+
+    void cancel(timer_handle which) { EXPECT_EQ(both_.cancel(which), cancel_result::cancelled); }
+
+    void advance_to(time_point time) { clock_.advance_to(time); }
+
+    void retire_the_first() {
+        detail::worker& its = both_.at(0);
+        detail::worker::assume_owner(&its);
+        its.retire();
+        its.end_drive();
+    }
+
+    [[nodiscard]] timer_stats stats() const { return both_.stats(); }
+
+ private:
+    [[nodiscard]] detail::worker_settings bounded() {
+        detail::worker_settings settings;
+        settings.clock = &clock_;
+        settings.fire_budget = 1;  // And a few dozen tickets are looked at in a turn.
+        return settings;
+    }
+
+    testing::virtual_clock clock_;
+    detail::crew both_;
+};
+
+/// Two of the first worker, due so many ticks after the start. They are adopted when both are due, while the second worker
+/// has looked at a part only of what was armed there for the past.
+std::string order_after_adoption(int first_ticks, int second_ticks) {
+    constexpr unsigned many = 500;
+    two_workers both;
+    std::string order;
+    both.on(0, [&] {
+        both.arm(start + first_ticks * tick, [&order] { order += 'a'; });
+        both.arm(start + second_ticks * tick, [&order] { order += 'b'; });
+    });
+    both.on(1, [&] { both.arm(start + 1000 * tick, [] {}); });
+    both.turn(1);  // It knows what time it is.
+    both.on(1, [&] {
+        // Nothing of it is left to fire, so what the wheel comes to next is what has just been adopted.
+        std::vector<timer_handle> armed;
+        for (unsigned count = 0; count < many; ++count) armed.push_back(both.arm(start - tick, [] {}));
+        for (const timer_handle each : armed) both.cancel(each);
+    });
+    EXPECT_EQ(both.turn(1).ran, 0U);
+    both.advance_to(start + 10 * tick);
+    both.retire_the_first();
+    for (unsigned turns = 0; turns < many; ++turns) both.turn(1);
+    const timer_stats sums = both.stats();
+    EXPECT_EQ(sums.fired, 2U);
+    EXPECT_EQ(sums.armed, sums.fired + sums.cancelled + sums.pending) << "L1";
+    EXPECT_EQ(sums.migrated, 2U);
+    EXPECT_EQ(sums.adopted, 2U) << "L7";
+    return order;
+}
+
+TEST(adopted_timers, fire_in_their_order_though_the_wheel_is_in_the_middle_of_something) {
+    for (int first = -3; first <= 3; ++first) {
+        for (int second = -3; second <= 3; ++second) {
+            EXPECT_EQ(order_after_adoption(first, second), first <= second ? "ab" : "ba") << first << " and " << second;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace chime::test
