@@ -754,6 +754,34 @@ class ticket_wheel {
         credit_ += static_cast<std::int64_t>(tickets(live)) * ticket_cost;
     }
 
+    /// Moves time to `horizon` and loads all that is due by then, with `live` timers pending, for take_loaded().
+    /// Throws std::bad_alloc; nothing is lost.
+    template <ticket_resolver Records>
+    void load_until(Records& records, std::size_t live, ordinal horizon) {
+        work left = work::for_budget(work::unlimited);
+        begin_advance(live, std::numeric_limits<std::uint64_t>::max(), left);
+        do {
+            if (!loaded_) load(records, left);
+        } while (step(tick_of(horizon)));
+    }
+
+    /// Takes out the first ticket in order of those that are loaded: its index, or nothing. Asks nothing of the records.
+    [[nodiscard]] std::optional<std::uint32_t> take_loaded() noexcept {
+        const due_entry* const entry = near_.front();
+        if (entry == nullptr) return std::nullopt;
+        const std::uint32_t index = entry->index;
+        near_.pop_front();
+        credit_ += ticket_cost;
+        return index;
+    }
+
+    /// Moves time to wherever it is wanted, also back. There must be no ticket: see clear().
+    void begin_anew(ordinal now) noexcept {
+        current_tick_ = tick_of(now);
+        loaded_ = true;
+        take_overdue_ = false;
+    }
+
     [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
     [[nodiscard]] std::uint64_t stale_dropped() const noexcept { return stale_dropped_; }
     [[nodiscard]] std::uint64_t scrubbed() const noexcept { return scrubbed_; }

@@ -224,6 +224,8 @@ class worker final : public clock_listener {
     void pass_on_call() noexcept CHIME_REQUIRES(owner_);
 
     // worker_retire.cpp
+    void load_what_is_due_meanwhile() noexcept CHIME_REQUIRES(owner_);
+    void call_heir() noexcept CHIME_REQUIRES(owner_);
     void give_away_chain(unit_index chain) noexcept CHIME_REQUIRES(owner_);
     void give_away(unit_index index) noexcept CHIME_REQUIRES(owner_);
     void give_away_timer(unit_index index) noexcept CHIME_REQUIRES(owner_);

@@ -3,6 +3,9 @@
 #include "worker/hot_paths.hpp"
 #include "worker/worker.hpp"
 
+#include <cstddef>
+#include <new>
+#include <optional>
 #include <utility>
 
 // How a worker leaves: all that it has goes to where anybody takes it from. Nothing here can fail, because everything is
@@ -14,6 +17,9 @@ namespace {
 
 /// Whatever is due by then must not wait for a look at all records, which takes some tens of milliseconds for a million.
 constexpr ordinal soon_ns = 1'000'000'000;
+
+/// And what is due before we are through is given away in order: whoever takes the first of them finds them due, and fires them.
+constexpr ordinal meanwhile_ns = 100'000'000;
 
 /// A chain that was last first, first first.
 unit_index turned_round(const units& all, unit_index chain, unit_index behind) noexcept {
@@ -28,6 +34,7 @@ unit_index turned_round(const units& all, unit_index chain, unit_index behind) n
 }  // namespace
 
 void worker::retire() noexcept {
+    load_what_is_due_meanwhile();
     // From here on whoever wants something of us turns to everybody.
     const unit_index last_commands = inbox_.close();
     give_away_chain(turned_round(units_, std::exchange(taken_, no_unit), std::exchange(ordered_, no_unit)));
@@ -35,17 +42,19 @@ void worker::retire() noexcept {
     is_ordering_ = false;
 
     // Those that are due soon first, and somebody called for them: with a million timers the rest takes a while.
+    while (const std::optional<unit_index> index = wheel_.take_loaded()) give_away_timer(*index);
+    call_heir();
     wheel_.visit_until(now_ + soon_ns, [this](unit_index index) {
         assume_owner(this);  // As we are.
         give_away_timer(index);
     });
-    pass_on_call();
-    crew_.call_somebody();
+    call_heir();
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         give_away_timer(callback_pool::index_of(position));
     }
     for (std::size_t position = 0; position < slots_.size(); ++position) give_away_timer(slot_pool::index_of(position));
     wheel_.clear(wheel_live_);
+    wheel_.begin_anew(now_);  // For whoever has this seat next.
     for (; wheel_live_ != 0; --wheel_live_) wheel_.count_end();
     publish_wheel_counters();
 
@@ -55,6 +64,20 @@ void worker::retire() noexcept {
     owed_callbacks_ = owed_slots_ = 0;
 
     first_deadline_.store(end_of_time, base::memory_order_relaxed);
+    call_heir();
+}
+
+/// While the inbox is open: afterwards others may adopt a timer of ours, and its ticket is theirs to change.
+void worker::load_what_is_due_meanwhile() noexcept {
+    try {
+        wheel_.load_until(units_, wheel_live_, now_ + meanwhile_ns);
+    } catch (const std::bad_alloc&) {
+        return;  // There is no memory to sort them in. They go away in the order in which they lie there.
+    }
+}
+
+/// Somebody for what we have left.
+void worker::call_heir() noexcept {
     pass_on_call();
     crew_.call_somebody();
 }

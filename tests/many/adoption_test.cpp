@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,8 @@
 
 namespace chime::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds tick(1 << 18);
 constexpr time_point start = time_point{} + 1000 * tick;
@@ -82,6 +85,7 @@ class two_workers {
         detail::worker_settings settings;
         settings.clock = &clock_;
         settings.fire_budget = 1;  // And a few dozen tickets are looked at in a turn.
+        settings.command_budget = 3;
         return settings;
     }
 
@@ -125,6 +129,23 @@ TEST(adopted_timers, fire_in_their_order_though_the_wheel_is_in_the_middle_of_so
             EXPECT_EQ(order_after_adoption(first, second), first <= second ? "ab" : "ba") << first << " and " << second;
         }
     }
+}
+
+TEST(adopted_timers, fire_in_their_order_though_they_are_adopted_a_few_at_a_time) {
+    constexpr int many = 1000;
+    two_workers both;
+    std::vector<int> order;
+    both.on(0, [&] {
+        // All of them in two ticks; the last is due first.
+        for (int rank = many; rank != 0; --rank) {
+            both.arm(start + rank * 500ns, [&order, rank] { order.push_back(rank); });
+        }
+    });
+    both.advance_to(start + 10 * tick);
+    both.retire_the_first();
+    for (int turns = 0; turns < 3 * many; ++turns) both.turn(1);
+    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
 }  // namespace

@@ -275,6 +275,24 @@ CHIME_SCENARIO(crew, fires_in_order_what_comes_in_the_middle_of_an_advance, .sha
     workers.finish();
 }
 
+/// They lie in one tick, the later one first, and are adopted while the first worker is still giving away.
+CHIME_SCENARIO(crew, fires_in_order_what_is_given_away_one_after_the_other, .share = 8) {
+    detail::worker_settings settings = small_crew::small();
+    settings.max_timers = 256;  // More than one worker keeps for itself.
+    small_crew both(2, 2, settings);
+    two_in_order them{both, {}};
+    const time_point start = shim::now() + 10ms;
+    shim::sleep_until(start);
+    both.spawn(arm_two(them, start + 1us, start + 2us));
+    both.settle(0);
+    both.spawn(arm_far(them, start + 1h));
+    both.settle(1);
+    shim::sleep_until(start + 2ms);
+    both.tell_to_retire(0);
+    crew_threads workers(both, {&small_crew::drive_on, &small_crew::drive_on});
+    workers.finish();
+}
+
 // --- Free records.
 
 /// The only record is on its way back to a worker that nobody drives yet. Whoever needs it fetches it from there, or is
