@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chime/clock_source.hpp>
-#include <chime/detail/closure.hpp>
 #include <chime/detail/export.hpp>
 #include <chime/spawn.hpp>
 #include <chime/stats.hpp>
@@ -18,7 +17,6 @@
 #include <memory>
 #include <source_location>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -132,27 +130,6 @@ class runtime {
     template <class Awaitable>
     auto spawn(Awaitable&& awaitable, const std::source_location& where = std::source_location::current()) {
         return chime::spawn(*this, std::forward<Awaitable>(awaitable), where);
-    }
-
-    /// Runs `function` soon, on whatever worker comes first; two of them may run at the same time, in any order. What it
-    /// throws goes to runtime_config::on_exception. It is a task of its own, which nobody joins: it counts for max_tasks,
-    /// and takes a frame from the pool. Any thread.
-    ///
-    ///     rt.post([&] { log.flush(); });
-    ///
-    /// Throws std::system_error: errc::too_many_tasks, errc::stopped, errc::empty_function; std::bad_alloc; what moving
-    /// the function throws.
-    template <timer_function Function>
-    void post(Function&& function, const std::source_location& where = std::source_location::current()) {
-        using posted = detail::posted_function<std::decay_t<Function>>;
-        detail::require_function(function, "chime::runtime::post");
-        detail::spawn_task(*home_, posted::run(std::forward<Function>(function)), nullptr, detail::pack(where),
-                           "chime::runtime::post");
-    }
-    /// What cannot be called or kept: the compiler says why.
-    template <class Function>
-    void post(Function&&, const std::source_location& = std::source_location::current()) {
-        detail::explain_refusal<Function>();
     }
 
     [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }

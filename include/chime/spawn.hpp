@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <chime/detail/closure.hpp>
 #include <chime/detail/context_access.hpp>
 #include <chime/detail/export.hpp>
 #include <chime/detail/task_control.hpp>
@@ -54,19 +53,17 @@ template <class T>
 inline constexpr bool is_task<task<T>> = true;
 
 /// Gives a frame to a loop. Throws std::system_error: errc::too_many_tasks, errc::stopped; std::bad_alloc. The frame is
-/// still the caller's then, and so is his reference to `control`. The message names the `call`.
-CHIME_API void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where,
-                           const char* call);
+/// still the caller's then, and so is his reference to `control`.
+CHIME_API void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where);
 
 template <class T>
-void spawn_task(crew& home, task<T> spawned, task_control* control, const void* where,
-                const char* call = "chime::spawn") {
+void spawn_task(crew& home, task<T> spawned, task_control* control, const void* where) {
     if (!spawned) {
         refuse(errc::empty_task, "chime::spawn: there is nothing to spawn: the task was moved away or spawned before");
     }
     const auto frame = task_access::release(spawned);
     try {
-        spawn_frame(home, frame, control, where, call);
+        spawn_frame(home, frame, control, where);
     } catch (...) {
         frame.destroy();
         throw;
@@ -95,15 +92,6 @@ auto as_task(Awaitable&& given) {
         return task<>();  // So that the compiler has nothing more to say.
     }
 }
-
-/// A function that runs as a task of its own.
-template <class Function>
-struct posted_function : kept_function<Function> {
-    static task<> run(Function function) {
-        static_cast<void>(function());
-        co_return;
-    }
-};
 
 /// What a task leaves for whoever joins it.
 template <class T>
@@ -329,7 +317,7 @@ template <detail::task_home Context, class Awaitable>
 void spawn_detached(Context& context, Awaitable&& awaitable,
                     const std::source_location& where = std::source_location::current()) {
     detail::spawn_task(detail::context_access::home_of(context), detail::as_task(std::forward<Awaitable>(awaitable)),
-                       nullptr, detail::pack(where), "chime::spawn_detached");
+                       nullptr, detail::pack(where));
 }
 
 }  // namespace v0

@@ -59,19 +59,14 @@ struct closure_elsewhere {
     static constexpr closure_operations operations{&run, &destroy, &name_of_closure<Function>};
 };
 
-/// What is asked of every function that is kept to be called later.
-template <class Function>
-struct kept_function {
+/// A function that is kept in `Room` bytes, or by a pointer there.
+template <class Function, std::size_t Room>
+struct closure_in {
     using result = std::invoke_result_t<Function&>;
     static_assert(
         !requires { typename result::promise_type; },
         "this callback returns a task, which nobody would run: spawn the task inside the callback");
-    static_assert(alignof(Function) <= frame_alignment, "a closure must not be aligned more strictly than a frame");
-};
 
-/// A function that is kept in `Room` bytes, or by a pointer there.
-template <class Function, std::size_t Room>
-struct closure_in : kept_function<Function> {
     static constexpr bool fits = sizeof(Function) <= Room && alignof(Function) <= closure_alignment;
 
     static constexpr const closure_operations& operations =
@@ -83,6 +78,8 @@ struct closure_in : kept_function<Function> {
         if constexpr (fits) {
             std::construct_at(static_cast<Function*>(storage), std::forward<Source>(source));
         } else {
+            static_assert(alignof(Function) <= frame_alignment,
+                          "a closure must not be aligned more strictly than a frame");
             void* const memory = take_frame(sizeof(Function));
             try {
                 std::construct_at(static_cast<Function*>(memory), std::forward<Source>(source));
