@@ -242,7 +242,30 @@ struct join_access {
     [[nodiscard]] static task_control& control_of(join_handle<T>& joined) noexcept {
         return *joined.state_;
     }
+    template <class T>
+    [[nodiscard]] static join_state<T>& state_of(join_handle<T>& joined) noexcept {
+        return *joined.state_;
+    }
+    /// Of a task that is yet to be spawned. Throws std::bad_alloc.
+    template <class T>
+    [[nodiscard]] static join_handle<T> make() {
+        return join_handle<T>(new join_state<T>);
+    }
 };
+
+/// Spawns a task that leaves its result in `state`. Throws like spawn(); then nothing has changed.
+template <class T>
+void spawn_into(crew& home, task<T> body, join_state<T>& state, const void* where) {
+    task<> driver = run_joined<T>(std::move(body), state);
+    state.where = where;
+    state.add_reference();  // For the slot.
+    try {
+        spawn_task(home, std::move(driver), &state, where);
+    } catch (...) {
+        state.drop_reference();
+        throw;
+    }
+}
 
 }  // namespace detail
 
@@ -258,27 +281,29 @@ auto spawn(Context& context, Awaitable&& awaitable,
     using result = typename decltype(body)::value_type;
     if (!body)
         detail::refuse(errc::empty_task, "chime::spawn: there is nothing to spawn: the task was moved away before");
-    join_handle<result> joined(new detail::join_state<result>);
-    detail::join_state<result>& state = *joined.state_;
-    task<> driver = detail::run_joined<result>(std::move(body), state);
-    state.where = detail::pack(where);
-    state.add_reference();  // For the slot.
-    try {
-        detail::spawn_task(detail::context_access::home_of(context), std::move(driver), &state, detail::pack(where));
-    } catch (...) {
-        state.drop_reference();
-        throw;
-    }
+    auto joined = detail::join_access::make<result>();
+    detail::spawn_into(detail::context_access::home_of(context), std::move(body), detail::join_access::state_of(joined),
+                       detail::pack(where));
     return joined;
 }
 
 namespace detail {
 
-/// Spawns a task and waits for it, in a task of its own: what it waits for may go to another context, and it stays.
+/// Spawns a task, and before it one that waits for it: it may go to another context, and who waits stays. Neither runs until
+/// both have their places.
 template <class T>
-task<T> spawn_and_join(io_context& context, task<T> body, std::source_location where) {
-    auto joined = spawn(context, std::move(body), where);
-    co_return co_await joined;
+join_handle<T> spawn_beside_waiter(io_context& context, task<T> body, const std::source_location& where) {
+    if (!body) refuse(errc::empty_task, "chime::block_on: there is nothing to run: the task was moved away before");
+    join_handle<T> awaited = join_access::make<T>();
+    join_state<T>& state = join_access::state_of(awaited);
+    join_handle<T> joined = chime::spawn(context, await_once(std::move(awaited)), where);
+    try {
+        spawn_into(context_access::home_of(context), std::move(body), state, pack(where));
+    } catch (...) {
+        state.failure = std::current_exception();  // Who waits brings it to who asks.
+        state.end();
+    }
+    return joined;
 }
 
 }  // namespace detail
@@ -301,7 +326,7 @@ decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
         detail::refuse(errc::already_running, "chime::block_on: the context is running already; await instead");
     }
     auto body = detail::as_task(std::forward<Awaitable>(awaitable));
-    auto joined = spawn(context, detail::spawn_and_join(context, std::move(body), where), where);
+    auto joined = detail::spawn_beside_waiter(context, std::move(body), where);
     while (!joined.is_done()) {
         if (context.run_one() == 0 && !joined.is_done()) {
             detail::refuse(errc::stopped,

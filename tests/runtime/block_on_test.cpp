@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 
 namespace chime::test {
 namespace {
@@ -68,6 +69,25 @@ TEST(block_on, a_context_without_two_places_is_refused_and_leaves_nothing_behind
     }
     context.run();
     EXPECT_FALSE(has_run);
+    check_ledger_at_rest(*context);
+}
+
+task<int> add_to(int& sum) {
+    co_await yield();
+    co_return ++sum;
+}
+
+TEST(block_on, left_with_the_exception_of_somebody_else_keeps_the_place_of_its_task) {
+    testing::virtual_context context({.max_tasks = 2});
+    int sum = 0;
+    context->post([] { throw std::runtime_error("somebody else's"); });
+    EXPECT_THROW(context.block_on(add_to(sum)), std::runtime_error);
+    {
+        int local = 0;
+        expect_refused(errc::too_many_tasks, [&] { context.block_on(add_to(local)); });
+    }
+    context.run();
+    EXPECT_EQ(sum, 1) << "the first lives on, the second was destroyed";
     check_ledger_at_rest(*context);
 }
 

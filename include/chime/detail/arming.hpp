@@ -39,7 +39,7 @@ struct arming_details {
 template <class Given>
 concept no_policy = !std::convertible_to<Given, missed_ticks>;
 
-template <no_policy Given>
+template <class Given>
 [[noreturn]] void ask_for_policy() {
     static_assert(!no_policy<Given>,
                   "say behind the period what becomes of ticks that could not run in time: every(period, "

@@ -131,10 +131,12 @@ template <class Function>
     using kept = std::decay_t<Function>;
     static_assert(
         std::is_invocable_v<kept&>,
-        "a callback is called without arguments, so without an error_code, too: let it take none; one that is "
-        "cancelled is simply not called");
-    static_assert(std::is_constructible_v<kept, Function>,
-                  "a callback is moved or copied to where it is kept: std::move one that cannot be copied");
+        "a callback is called without arguments, so without an error_code, too, and as an lvalue: let it take none; one "
+        "that is cancelled is simply not called");
+    static_assert(
+        std::is_constructible_v<kept, Function>,
+        "a callback is moved or copied to where it is kept: std::move one that cannot be copied, and make it no "
+        "constant");
     static_assert(std::is_nothrow_destructible_v<kept>, "the destructor of a callback must not throw");
     std::terminate();  // So that the compiler has nothing more to say.
 }
