@@ -216,6 +216,9 @@ class cpu_pool {
     & > auto submit(Function&& function) {
         using stored = std::decay_t<Function>;
         using result = std::invoke_result_t<stored&>;
+        static_assert(
+            !requires { typename result::promise_type; },
+            "this job returns a task, which the pool would not run: give the pool a plain function, or spawn the task");
         static_assert(!std::is_reference_v<result>,
                       "a job gives a value; return a pointer or a std::reference_wrapper");
         detail::require_function(function, "chime::cpu_pool::submit");

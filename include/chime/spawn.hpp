@@ -213,7 +213,13 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
     /// The result of a task that is_done(), or its exception; for code that is not a task. Throws std::system_error:
     /// errc::empty_task if it is not done, or was asked before; errc::cancelled if it was destroyed with its context.
     T take() {
-        if (!is_done()) detail::refuse(errc::empty_task, "chime::join_handle: the task has not come to its end yet");
+        if (state_ == nullptr) detail::refuse(errc::empty_task, "chime::join_handle::take: this handle has no task");
+        if (!is_done()) {
+            detail::refuse(
+                errc::empty_task,
+                "chime::join_handle::take: the task has not ended yet; co_await the handle, or wait() for it on a "
+                "thread outside");
+        }
         return state_->take();
     }
 
@@ -323,7 +329,10 @@ template <class Awaitable>
 decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
                         const std::source_location& where = std::source_location::current()) {
     if (context.is_running()) {
-        detail::refuse(errc::already_running, "chime::block_on: the context is running already; await instead");
+        detail::refuse(
+            errc::already_running,
+            "chime::block_on: the context is running already: in a task co_await it; on another thread spawn() it "
+            "and wait() for the handle");
     }
     auto body = detail::as_task(std::forward<Awaitable>(awaitable));
     auto joined = detail::spawn_beside_waiter(context, std::move(body), where);

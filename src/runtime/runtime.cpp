@@ -277,8 +277,11 @@ bool runtime::is_on_a_worker() const noexcept {
 
 void runtime::refuse_on_a_worker(const char* call) const {
     if (!is_on_a_worker() && !(state_->metronome && state_->metronome->is_this_thread())) return;
-    throw std::system_error(make_error_code(errc::on_a_worker),
-                            std::string(call) + ": this is one of its own threads, which would wait for itself");
+    throw std::system_error(
+        make_error_code(errc::on_a_worker),
+        std::string(call) +
+            ": this is one of its own threads, which would wait for itself; in a task co_await instead, "
+            "otherwise call it on a thread outside");
 }
 
 void runtime::wait_for(detail::task_control& awaited) {
