@@ -3,13 +3,14 @@
 #include "worker/hot_paths.hpp"
 #include "worker/worker.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <optional>
 #include <utility>
 
-// How a worker leaves: all that it has goes to where anybody takes it from. Nothing here can fail, because everything is
-// linked through itself (models/retire.pml).
+// How a worker leaves: all that it has goes to where anybody takes it from. That cannot fail, because everything is linked
+// through itself (models/retire.pml).
 
 namespace chime::inline v0::detail {
 
@@ -34,6 +35,7 @@ unit_index turned_round(const units& all, unit_index chain, unit_index behind) n
 }  // namespace
 
 void worker::retire() noexcept {
+    now_ = std::max(now_, to_ordinal(now()));  // It may have slept since its last turn.
     load_what_is_due_meanwhile();
     // From here on whoever wants something of us turns to everybody.
     const unit_index last_commands = inbox_.close();

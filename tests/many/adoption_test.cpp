@@ -136,12 +136,12 @@ TEST(adopted_timers, fire_in_their_order_though_they_are_adopted_a_few_at_a_time
     two_workers both;
     std::vector<int> order;
     both.on(0, [&] {
-        // All of them in two ticks; the last is due first.
+        // All of them in two ticks, an hour after the worker has last looked at the clock; the last is due first.
         for (int rank = many; rank != 0; --rank) {
-            both.arm(start + rank * 500ns, [&order, rank] { order.push_back(rank); });
+            both.arm(start + 1h + rank * 500ns, [&order, rank] { order.push_back(rank); });
         }
     });
-    both.advance_to(start + 10 * tick);
+    both.advance_to(start + 1h + 10 * tick);
     both.retire_the_first();
     for (int turns = 0; turns < 3 * many; ++turns) both.turn(1);
     EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
