@@ -350,6 +350,11 @@ class near_run {
         return heap_leads() ? heap_.at(0) : run_.at(head_);
     }
 
+    /// One that is likely to come to the front in a while, or null: for who fetches ahead.
+    [[nodiscard]] const due_entry* ahead(std::size_t distance) const noexcept {
+        return head_ + distance < tail_ ? run_.at(head_ + distance) : nullptr;
+    }
+
     void pop_front() noexcept {
         if (heap_size_ != 0 && heap_leads()) [[unlikely]]
             return remove_from_heap(0);
@@ -694,6 +699,9 @@ class ticket_wheel {
             }
         }
     }
+
+    /// One that find_due() is likely to find in a while, or null: for who fetches ahead.
+    [[nodiscard]] const due_entry* due_ahead(std::size_t distance) const noexcept { return near_.ahead(distance); }
 
     void pop_due() noexcept {
         near_.pop_front();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "base/cache_line.hpp"
 #include "timer/timed.hpp"
 
 #include <chime/detail/promise.hpp>
 
 #include <coroutine>
+#include <cstddef>
 #include <cstdint>
 
 namespace chime::inline v0::detail {
@@ -18,7 +20,9 @@ class task_control;
 /// The word's life is the epoch: every suspension starts a new one, also across occupants, so that a wake-up names the
 /// very suspension that it is for [I2]. The fields belong to whoever executes the task, or has claimed it.
 struct alignas(64) task_slot : timed {
-    std::coroutine_handle<> resume;     ///< The innermost frame, while the task is suspended.
+    /// The innermost frame, while the task is suspended. Atomic, because whoever has the timer fetches the frame ahead of
+    /// time, and somebody else may be executing the task by then.
+    base::atomic<void*> innermost_frame{nullptr};
     promise_base* innermost = nullptr;  ///< Its promise, if it is one of ours.
     std::coroutine_handle<> root;       ///< The outermost frame, which the slot owns.
     /// For who may cancel or join it; or, if it is detached, where it was spawned. And the two marks.
@@ -26,6 +30,20 @@ struct alignas(64) task_slot : timed {
 
     static constexpr std::uintptr_t detached = 1;
     static constexpr std::uintptr_t borrowed = 2;  ///< A thread that is no worker has taken this slot, for this task.
+
+    // Relaxed: the word decides whether it means anything, and who only fetches it may do so in vain.
+    [[nodiscard]] std::coroutine_handle<> frame() const noexcept {
+        return std::coroutine_handle<>::from_address(innermost_frame.load(base::memory_order_relaxed));
+    }
+    void set_frame(std::coroutine_handle<> innermost_one) noexcept {
+        innermost_frame.store(innermost_one.address(), base::memory_order_relaxed);
+    }
+    /// Most of what a task of moderate size needs to go on.
+    void prefetch_frame() const noexcept {
+        const auto* const first = static_cast<const std::byte*>(innermost_frame.load(base::memory_order_relaxed));
+        __builtin_prefetch(first, 1);
+        __builtin_prefetch(first + base::cache_line_bytes, 1);
+    }
 
     // Relaxed: the word decides whether it means anything, and who only prints it may be a moment late.
     [[nodiscard]] task_control* control() const noexcept {
@@ -45,7 +63,8 @@ struct alignas(64) task_slot : timed {
 
     void set_up(std::coroutine_handle<> outermost, task_control* control, const void* where,
                 bool is_borrowed) noexcept {
-        root = resume = outermost;
+        root = outermost;
+        set_frame(outermost);
         innermost = nullptr;
         origin.store((control != nullptr ? reinterpret_cast<std::uintptr_t>(control)
                                          : reinterpret_cast<std::uintptr_t>(where) | detached) |

@@ -22,6 +22,8 @@ std::size_t payable(std::size_t owed, std::size_t count) noexcept {
     return std::min(owed, count - std::min(count, kept_in_reserve));
 }
 
+constexpr std::size_t frames_ahead = 4;  ///< A frame that is not in the cache takes as long as so many sleepers.
+
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
 
 }  // namespace
@@ -289,6 +291,9 @@ void worker::fire_due(std::size_t budget, turn_answer& answer) {
         const due_entry* const due = wheel_.find_due(units_, now_, left);
         if (due == nullptr) break;
         const due_entry found = *due;
+        if (const due_entry* const soon = wheel_.due_ahead(frames_ahead);
+            soon != nullptr && (soon->index & slot_bit) != 0)
+            slots_.at(soon->index).prefetch_frame();
         wheel_.reserve(2);  // For a ticket that is put back, and one for the next tick of a periodic timer.
         ++answer.ran;       // Before it runs, because it may throw.
         if (fire_one(found, now_)) {

@@ -74,7 +74,7 @@ void worker::free_slot(unit_index index) noexcept {
 /// Notes where to go on. Throws std::bad_alloc, std::system_error; nothing has changed.
 void worker::begin_wait(task_slot& its, std::coroutine_handle<> frame, promise_base* promise) {
     reserve_tickets();
-    its.resume = frame;
+    its.set_frame(frame);
     its.innermost = promise;
     counters_.suspensions.add();
     counters_.waiting.add();
@@ -198,7 +198,7 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     }
     task_slot& next = other.slots_.at(seat);
     next.root = its.root;
-    next.resume = frame;
+    next.set_frame(frame);
     next.innermost = promise;
     task_control* const control = its.control();
     next.origin.store(its.origin.load(base::memory_order_relaxed) | task_slot::borrowed, base::memory_order_relaxed);
@@ -285,7 +285,7 @@ bool worker::run_scheduled(unit_index index) {
 /// Runs a task until it waits again or ends. Nothing resumes inside a resumption: only the turn calls this.
 void worker::resume(unit_index index, wake_cause cause) {
     task_slot& its = slots_.at(index);
-    const std::coroutine_handle<> frame = its.resume;
+    const std::coroutine_handle<> frame = its.frame();
     const std::uint64_t epoch = life_of(its.state.load(base::memory_order_relaxed));
     end_wait(its, cause);
     current_slot_ = index;
@@ -378,7 +378,7 @@ void worker::destroy_task(unit_index index) noexcept {
                     base::memory_order_release);
     {
         const user_code destructors(*this);
-        std::coroutine_handle<> frame = its.resume;
+        std::coroutine_handle<> frame = its.frame();
         promise_base* promise = its.innermost;
         while (promise != nullptr) {
             const std::coroutine_handle<> continuation = promise->continuation;
