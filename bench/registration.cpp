@@ -283,7 +283,7 @@ void register_sleeping(registrar& registrar, const options& options) {
             registrar.add<spawn_and_join, Contender>(timers);
         }
     });
-    for (const std::uint64_t timers : sizes_or(options, few{10'000})) registrar.add_study<slack>(timers);
+    for (const std::uint64_t timers : sizes_or(options, few{10'000, 500'000})) registrar.add_study<slack>(timers);
     for (const std::uint64_t timers : sizes_or(options, few{100'000})) registrar.add_study<expiry>(timers);
 }
 

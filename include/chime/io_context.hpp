@@ -30,6 +30,9 @@ struct io_context_config {
     std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
     std::chrono::nanoseconds slack{};
+    /// The same where timers crowd: after a wake-up that eight or more were due at, the next comes no sooner than this.
+    /// The default is what the kernel allows itself with any thread that does not object. Not under another clock.
+    std::chrono::nanoseconds crowd_slack{std::chrono::microseconds{50}};
     std::size_t timer_budget = 512;  ///< Timers that fire before ready tasks have their turn.
     std::size_t task_budget = 512;   ///< Ready tasks that run before timers have their turn.
     std::size_t stale_slack = 4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones.

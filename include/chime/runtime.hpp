@@ -64,6 +64,9 @@ struct runtime_config {
     std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
     std::chrono::nanoseconds slack{};
+    /// The same where timers crowd: after a wake-up that eight or more were due at, the next comes no sooner than this.
+    /// The default is what the kernel allows itself with any thread that does not object. Not under another clock.
+    std::chrono::nanoseconds crowd_slack{std::chrono::microseconds{50}};
     std::size_t timer_budget = 512;  ///< Timers that fire in a turn before ready tasks have theirs.
     std::size_t task_budget = 512;   ///< Ready tasks that run in a turn before timers have theirs.
     std::size_t inline_budget =

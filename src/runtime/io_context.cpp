@@ -21,16 +21,18 @@ std::string io_context_config::validate() const {
         return std::string("io_context_config::") + name + " is " + std::to_string(value) + "; choose one from " +
                std::to_string(least) + " to " + std::to_string(most);
     };
+    const auto late_on_purpose = [](const char* name, std::chrono::nanoseconds value) {
+        return std::string("io_context_config::") + name + " is " + std::to_string(value.count()) +
+               " ns; choose zero or how late a timer may be made on purpose";
+    };
     if (max_timers < 1 || max_timers > most_timers) return outside("max_timers", max_timers, 1, most_timers);
     if (max_tasks < 1 || max_tasks > most_tasks) return outside("max_tasks", max_tasks, 1, most_tasks);
     if (resolution.count() < 1 || resolution.count() > std::int64_t{1} << 32U) {
         return "io_context_config::resolution is " + std::to_string(resolution.count()) +
                " ns; choose one from 1 to 4294967296 ns";
     }
-    if (slack.count() < 0) {
-        return "io_context_config::slack is " + std::to_string(slack.count()) +
-               " ns; choose zero or how late a timer may be made on purpose";
-    }
+    if (slack.count() < 0) return late_on_purpose("slack", slack);
+    if (crowd_slack.count() < 0) return late_on_purpose("crowd_slack", crowd_slack);
     constexpr std::size_t most_budget = std::size_t{1} << 30U;
     if (timer_budget < 1 || timer_budget > most_budget) return outside("timer_budget", timer_budget, 1, most_budget);
     if (task_budget < 1 || task_budget > most_budget) return outside("task_budget", task_budget, 1, most_budget);
@@ -54,6 +56,7 @@ detail::worker_settings settings_of(const io_context_config& config) {
     settings.fire_budget = config.timer_budget;
     settings.ready_budget = config.task_budget;
     settings.slack = config.slack;
+    settings.crowd_slack = config.crowd_slack;
     settings.resumes_inline = config.inline_resumption;
     settings.times_callbacks = config.time_callbacks;
     settings.records_locations = config.record_locations;

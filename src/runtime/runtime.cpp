@@ -34,6 +34,7 @@ detail::worker_settings settings_of(const runtime_config& config, bool is_simula
     settings.ready_budget = config.task_budget;
     settings.inline_budget = config.inline_budget;
     settings.slack = config.slack;
+    settings.crowd_slack = config.crowd_slack;
     settings.resumes_inline = config.inline_resumption;
     settings.times_callbacks = config.time_callbacks;
     settings.records_locations = config.record_locations;
@@ -53,6 +54,10 @@ std::string runtime_config::validate() const {
         return std::string("runtime_config::") + name + " is " + std::to_string(value) + "; choose one from " +
                std::to_string(least) + " to " + std::to_string(most);
     };
+    const auto late_on_purpose = [](const char* name, std::chrono::nanoseconds value) {
+        return std::string("runtime_config::") + name + " is " + std::to_string(value.count()) +
+               " ns; choose zero or how late a timer may be made on purpose";
+    };
     if (workers > most_workers) return outside("workers", workers, 0, most_workers);
     if (max_timers < 1 || max_timers > most_units) return outside("max_timers", max_timers, 1, most_units);
     if (max_tasks < 1 || max_tasks > most_units) return outside("max_tasks", max_tasks, 1, most_units);
@@ -60,10 +65,8 @@ std::string runtime_config::validate() const {
         return "runtime_config::resolution is " + std::to_string(resolution.count()) +
                " ns; choose one from 1 to 4294967296 ns";
     }
-    if (slack.count() < 0) {
-        return "runtime_config::slack is " + std::to_string(slack.count()) +
-               " ns; choose zero or how late a timer may be made on purpose";
-    }
+    if (slack.count() < 0) return late_on_purpose("slack", slack);
+    if (crowd_slack.count() < 0) return late_on_purpose("crowd_slack", crowd_slack);
     if (timer_budget < 1 || timer_budget > most_budget) return outside("timer_budget", timer_budget, 1, most_budget);
     if (task_budget < 1 || task_budget > most_budget) return outside("task_budget", task_budget, 1, most_budget);
     if (inline_budget > most_budget) return outside("inline_budget", inline_budget, 0, most_budget);

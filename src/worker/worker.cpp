@@ -22,6 +22,12 @@ std::size_t payable(std::size_t owed, std::size_t count) noexcept {
     return std::min(owed, count - std::min(count, kept_in_reserve));
 }
 
+/// So much later, and `never` at the latest.
+ordinal later_by(std::chrono::nanoseconds slack, ordinal when) noexcept {
+    const auto more = static_cast<ordinal>(slack.count());
+    return when > end_of_time - more ? end_of_time : when + more;
+}
+
 constexpr std::size_t frames_ahead = 4;  ///< A frame that is not in the cache takes as long as so many sleepers.
 
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
@@ -193,9 +199,17 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
 
 ordinal worker::next_deadline() const noexcept {
     if (wheel_live_ == 0 && !base::has(base::old_bug::remembers_the_first)) return end_of_time;
-    const ordinal next = wheel_.next_deadline();
-    const auto slack = static_cast<ordinal>(settings_.slack.count());
-    return next > end_of_time - slack ? end_of_time : next + slack;
+    return later_by(settings_.slack, wheel_.next_deadline());
+}
+
+/// Where timers crowd, each sleep would be shorter than what it takes to arrange it, and the processor would do nothing
+/// else. The next one lasts a little, so that it is worth it.
+ordinal worker::after_a_crowd(ordinal wake_at) noexcept {
+    constexpr std::uint64_t crowd = 8;
+    const std::uint64_t fired = counters_.fired.get();
+    const bool was_a_crowd = fired - std::exchange(fired_before_park_, fired) >= crowd;
+    if (!was_a_crowd || clock_ != nullptr) return wake_at;  // Other clocks do not sleep.
+    return std::max(wake_at, later_by(settings_.crowd_slack, to_ordinal(now())));
 }
 
 bool worker::is_out_of_work() const noexcept {
@@ -226,7 +240,7 @@ void worker::end_park() noexcept {
 }
 
 void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
-    const ordinal until = std::min(wake_at, to_ordinal(limit));
+    const ordinal until = std::min(after_a_crowd(wake_at), to_ordinal(limit));
     if (!begin_park(until, is_stopped)) return;
     if (clock_ == nullptr) {
         parking_.sleep(to_time_point(until));

@@ -39,6 +39,7 @@ struct worker_settings {
     std::size_t inline_budget = std::numeric_limits<std::size_t>::max();
     std::size_t command_budget = 4096;
     std::chrono::nanoseconds slack{};
+    std::chrono::nanoseconds crowd_slack{};
     bool resumes_inline = true;
     bool times_callbacks = false;
     bool records_locations = false;
@@ -209,6 +210,7 @@ class worker final : public clock_listener {
     void share_slots(std::size_t most) noexcept CHIME_REQUIRES(owner_);
     void part_with(timed& its) const noexcept;
     [[nodiscard]] bool has_orders() const noexcept;
+    ordinal after_a_crowd(ordinal wake_at) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] bool tidy_up_elsewhere();
 
     // worker_ready.cpp
@@ -354,6 +356,7 @@ class worker final : public clock_listener {
     /// After an exception, what it has kept from running comes first.
     bool begins_with_ready_ CHIME_GUARDED_BY(owner_) = false;
     bool was_parked_ CHIME_GUARDED_BY(owner_) = false;
+    std::uint64_t fired_before_park_ CHIME_GUARDED_BY(owner_) = 0;
 
     std::size_t swept_callbacks_ CHIME_GUARDED_BY(owner_) = 0;
     std::size_t swept_slots_ CHIME_GUARDED_BY(owner_) = 0;

@@ -70,6 +70,7 @@ TEST(runtime_config, that_makes_no_sense_is_refused_and_says_which_field) {
     expect_bad({.resolution = std::chrono::nanoseconds::max()}, "resolution");
     expect_bad({.slack = -1ns}, "slack");
     expect_bad({.slack = std::chrono::nanoseconds::min()}, "slack");
+    expect_bad({.crowd_slack = -1ns}, "crowd_slack");
     expect_bad({.timer_budget = 0}, "timer_budget");
     expect_bad({.timer_budget = absurd}, "timer_budget");
     expect_bad({.task_budget = 0}, "task_budget");

@@ -44,6 +44,7 @@ TEST(io_context_config, that_makes_no_sense_is_refused_with_what_to_change) {
         expect_unusable({.resolution = bad}, "resolution");
     }
     expect_unusable({.slack = -1ns}, "slack");
+    expect_unusable({.crowd_slack = -1ns}, "crowd_slack");
     for (const std::size_t bad : {std::size_t{0}, huge}) {
         expect_unusable({.timer_budget = bad}, "timer_budget");
         expect_unusable({.task_budget = bad}, "task_budget");
@@ -57,6 +58,7 @@ TEST(io_context_config, at_its_limits_works) {
          {io_context_config{.max_timers = 1, .max_tasks = 1}, io_context_config{.resolution = 1ns},
           io_context_config{.resolution = std::chrono::nanoseconds{std::int64_t{1} << 32U}},
           io_context_config{.slack = std::chrono::nanoseconds::max()},
+          io_context_config{.crowd_slack = std::chrono::nanoseconds::max()}, io_context_config{.crowd_slack = 0ns},
           io_context_config{.timer_budget = 1, .task_budget = 1, .stale_slack = 64},
           io_context_config{.time_callbacks = true, .huge_pages = true}, io_context_config{.huge_pages = false}}) {
         testing::virtual_context context(config);
