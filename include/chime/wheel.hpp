@@ -280,6 +280,16 @@ struct alignas(512) ticket_block {
 
     ticket_block* next;
     alignas(sizeof(ticket)) std::array<ticket, capacity> tickets;
+
+    /// How many tickets this block of a chain holds, if the last block of the chain is filled up to `end`.
+    [[nodiscard]] std::size_t count(const ticket* end) const noexcept {
+        return next != nullptr ? capacity : static_cast<std::size_t>(end - tickets.data());
+    }
+
+    void prefetch() const noexcept {
+        const auto* const first = reinterpret_cast<const std::byte*>(this);
+        for (std::size_t line = 0; line < sizeof *this; line += 64) __builtin_prefetch(first + line);
+    }
 };
 static_assert(sizeof(ticket_block) == 512 && sizeof(ticket) == 16);
 
@@ -296,6 +306,7 @@ class block_pool {
     [[nodiscard]] ticket_block* take() noexcept {
         ticket_block* const block = free_;
         free_ = block->next;
+        __builtin_prefetch(free_, 1);  // Whoever takes it reads where the one behind it lies.
         --free_count_;
         return block;
     }
@@ -443,17 +454,57 @@ class near_run {
 
     [[nodiscard]] bool heap_leads() const noexcept { return head_ == tail_ || *heap_.at(0) < *run_.at(head_); }
 
-    /// Most ticks hold a handful: insertion sort. What comes in order stays in one pass.
+    static constexpr std::size_t few = 6;           ///< Up to so many are sorted by insertion.
+    static constexpr std::size_t most_ranked = 64;  ///< Up to so many are ranked.
+
+    /// Most ticks hold a handful: insertion sort. Some hold a few dozen: they are ranked, and insertion is left with those
+    /// of the same deadline. What comes in order stays in one pass.
     static void sort(due_entry* first, std::size_t count) noexcept {
-        if (count > 24) {
-            if (!std::is_sorted(first, first + count)) std::sort(first, first + count);
-            return;
-        }
+        if (count > few && std::is_sorted(first, first + count)) return;
+        if (count > most_ranked) return std::sort(first, first + count);
+        if (count > few) rank(first, count);
         for (std::size_t next = 1; next < count; ++next) {
+            if (!(first[next] < first[next - 1])) continue;
             const due_entry entry = first[next];
             std::size_t hole = next;
             for (; hole != 0 && entry < first[hole - 1]; --hole) first[hole] = first[hole - 1];
             first[hole] = entry;
+        }
+    }
+
+    /// Brings entries into the order of their deadlines, if these lie near each other: an entry's rank is how many come
+    /// before it. To count that for each is quadratic work, but four at a time and without a branch that cannot be guessed.
+    static void rank(due_entry* first, std::size_t count) noexcept {
+        using lanes [[gnu::vector_size(16)]] = std::int32_t;
+        constexpr std::size_t lane_count = sizeof(lanes) / sizeof(std::int32_t);
+        constexpr unsigned position_bits = std::bit_width(most_ranked - 1);
+        constexpr ordinal too_wide = ordinal{1} << (31 - position_bits);
+
+        ordinal earliest = first->deadline;
+        ordinal latest = earliest;
+        for (std::size_t position = 1; position < count; ++position) {
+            earliest = std::min(earliest, first[position].deadline);
+            latest = std::max(latest, first[position].deadline);
+        }
+        if (latest - earliest >= too_wide) return;
+
+        std::array<due_entry, most_ranked> unordered;
+        std::array<std::int32_t, most_ranked> keys;  // Different ones, whatever the deadlines are.
+        for (std::size_t position = 0; position < count; ++position) {
+            unordered[position] = first[position];
+            keys[position] =
+                static_cast<std::int32_t>((first[position].deadline - earliest) << position_bits | position);
+        }
+        const std::size_t end = (count + lane_count - 1) / lane_count * lane_count;
+        std::fill(keys.begin() + count, keys.begin() + end, std::numeric_limits<std::int32_t>::max());
+        for (std::size_t position = 0; position < count; ++position) {
+            lanes before{};
+            for (std::size_t other = 0; other < end; other += lane_count) {
+                lanes others;
+                std::memcpy(&others, &keys[other], sizeof others);
+                before -= others < keys[position];  // A lane that is true is minus one.
+            }
+            first[before[0] + before[1] + before[2] + before[3]] = unordered[position];
         }
     }
 
@@ -842,7 +893,10 @@ class ticket_wheel {
     }
 
     static void append(slot& target, const ticket& added) noexcept {
-        *target.write++ = added;
+        *target.write = added;
+        // The next line of this chain, or the stores behind the one that begins it wait until it has come.
+        __builtin_prefetch(target.write + tickets_per_line, 1);
+        ++target.write;
         target.min = std::min(target.min, added.deadline);
     }
 
@@ -906,18 +960,13 @@ class ticket_wheel {
     template <class Visit>
     static void visit_chain(ticket_block* block, ticket* end, const Visit& visit) {
         for (; block != nullptr; block = block->next) {
-            const ticket* const first = block->tickets.data();
-            const std::size_t count =
-                block->next != nullptr ? ticket_block::capacity : static_cast<std::size_t>(end - first);
-            for (std::size_t position = 0; position < count; ++position) visit(first[position].index);
+            const std::size_t count = block->count(end);
+            for (std::size_t position = 0; position < count; ++position) visit(block->tickets[position].index);
         }
     }
 
     /// How many tickets the block at hand holds.
-    [[nodiscard]] std::size_t block_count() const noexcept {
-        return drain_.block->next != nullptr ? ticket_block::capacity
-                                             : static_cast<std::size_t>(drain_.end - drain_.block->tickets.data());
-    }
+    [[nodiscard]] std::size_t block_count() const noexcept { return drain_.block->count(drain_.end); }
 
     void end_block() noexcept {
         ticket_block* const next = drain_.block->next;
@@ -956,12 +1005,14 @@ class ticket_wheel {
                     near_.settle();
                     return false;
                 }
-                left.to_load -= std::min(left.to_load, block_count());
-                pool_.reserve(ticket_block::capacity);  // From here to the end of the block nothing can fail.
+                const std::size_t count = block_count();
+                left.to_load -= std::min(left.to_load, count);
+                if (drain_.block->next != nullptr) drain_.block->next->prefetch();
+                pool_.reserve(count);  // From here to the end of the block nothing can fail.
                 if (drain_.level != 0) {
                     cascade_block(records);
                 } else {
-                    near_.reserve(ticket_block::capacity);
+                    near_.reserve(count);
                     load_block(records);
                     if (near_.unsettled() >= most_unsettled) near_.settle();
                 }
@@ -995,13 +1046,31 @@ class ticket_wheel {
         }
     }
 
+    /// Fetches the records of the tickets in one block of a chain, unless that was done.
+    template <class Records>
+    void fetch_records(Records& records, const ticket_block* block, const ticket* end) noexcept {
+        if (std::exchange(fetched_, block) == block) return;
+        const std::size_t count = block->count(end);
+        for (std::size_t position = 0; position < count; ++position) records.prefetch(block->tickets[position].index);
+    }
+
+    /// Fetches what will be loaded after the block at hand: its records arrive while those of this one fire.
+    template <class Records>
+    void fetch_ahead(Records& records) noexcept {
+        if (drain_.block->next != nullptr) {
+            fetch_records(records, drain_.block->next, drain_.end);
+        } else if ((occupied_levels_ & 1) != 0) {
+            const std::size_t next = first_slot(0);
+            fetch_records(records, slots_->heads[next], slots_->slots[next].write);
+        }
+    }
+
     /// Loads the tickets of one block of the current tick.
     template <class Records>
     void load_block(Records& records) noexcept {
         const std::size_t count = block_count();
-        for (std::size_t position = 0; position < count; ++position) {
-            records.prefetch(drain_.block->tickets[position].index);
-        }
+        fetch_records(records, drain_.block, drain_.end);
+        fetch_ahead(records);
         for (std::size_t position = 0; position < count; ++position) {
             const ticket met = drain_.block->tickets[position];
             if (!records.holds(met.index, met.stamp)) {
@@ -1196,6 +1265,7 @@ class ticket_wheel {
     static constexpr std::uint64_t ticks_per_place = 32;
     static constexpr std::size_t words_per_level = slots_per_level / 64;
     static constexpr std::size_t most_unsettled = 4096 - ticket_block::capacity;
+    static constexpr std::size_t tickets_per_line = 64 / sizeof(ticket);
 
     storage& memory_;
     block_pool pool_;
@@ -1214,6 +1284,7 @@ class ticket_wheel {
     std::size_t stale_slack_;
     std::int64_t credit_;
     slot_table* slots_;
+    const ticket_block* fetched_ = nullptr;  ///< The block whose records were fetched last.
     std::array<std::uint64_t, level_count * words_per_level> occupied_{};
     slot_number scrub_turn_ = ~slot_number{0};
     ticket_block* scrub_until_ = nullptr;  ///< The last block of a chain's turn; null: it is over.
@@ -1497,7 +1568,7 @@ class timer_wheel {
     /// A record that gets there has had 2^GenerationBits lives. (With all 31 bits this is zero again, which is even too.)
     static constexpr auto after_last_generation = static_cast<std::uint32_t>(std::uint64_t{2} << GenerationBits);
     /// How far ahead `arm` fetches what it will read: the records of timers that fired lie anywhere.
-    static constexpr std::uint32_t arms_ahead = 8;
+    static constexpr std::uint32_t arms_ahead = 16;
 
     [[nodiscard]] static unsigned shift_of(const wheel_config& config) {
         if (const std::string problem = config.validate(); !problem.empty()) {
