@@ -101,7 +101,7 @@ class io_context {
     std::size_t run_for(std::chrono::duration<Rep, Period> limit) {
         return run_until(deadline_after(timers().now(), limit));
     }
-    CHIME_API std::size_t run_until(time_point limit);
+    CHIME_API std::size_t run_until(detail::any_deadline limit);
 
     /// Runs what is ready or due now, and does not wait.
     CHIME_API std::size_t poll();

@@ -42,17 +42,17 @@ auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, thr
 }
 
 /// Suspends the current task until `deadline` or a little longer; one in the past yields. Otherwise like sleep_for().
-inline auto sleep_until(time_point deadline) {
-    return detail::plain_sleep<false>(nullptr, detail::wait_limit::at(deadline));
+inline auto sleep_until(detail::any_deadline deadline) {
+    return detail::plain_sleep<false>(nullptr, detail::wait_limit::at(deadline.time()));
 }
-inline auto sleep_until(time_point deadline, cancel_token token) {
-    return detail::watched_sleep<false>(nullptr, detail::wait_limit::at(deadline), std::move(token));
+inline auto sleep_until(detail::any_deadline deadline, cancel_token token) {
+    return detail::watched_sleep<false>(nullptr, detail::wait_limit::at(deadline.time()), std::move(token));
 }
-inline auto sleep_until(time_point deadline, throw_on_cancel_t) {
-    return detail::plain_sleep<true>(nullptr, detail::wait_limit::at(deadline));
+inline auto sleep_until(detail::any_deadline deadline, throw_on_cancel_t) {
+    return detail::plain_sleep<true>(nullptr, detail::wait_limit::at(deadline.time()));
 }
-inline auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
-    return detail::watched_sleep<true>(nullptr, detail::wait_limit::at(deadline), std::move(token));
+inline auto sleep_until(detail::any_deadline deadline, cancel_token token, throw_on_cancel_t) {
+    return detail::watched_sleep<true>(nullptr, detail::wait_limit::at(deadline.time()), std::move(token));
 }
 
 namespace detail {

@@ -4,6 +4,7 @@
 #include <chime/detail/round_up.hpp>
 
 #include <chrono>
+#include <concepts>
 
 namespace chime {
 inline namespace v0 {
@@ -43,6 +44,38 @@ deadline_after(time_point now,
     if (wait == duration::max() || now >= never - wait) return never;
     return now + wait;
 }
+
+namespace detail {
+
+/// A deadline as users write it: a time_point of chime's clock, whatever it counts in. Rounded up like a delay, so that
+/// `at(chime::clock::now() + 0.5s, ...)` is half a second from now, and a day too far away is `never`.
+class any_deadline {
+ public:
+    constexpr any_deadline(time_point exact) noexcept : time_(exact) {}
+
+    /// Throws std::system_error (std::errc::invalid_argument) for NaN; an integer representation never throws.
+    template <class Rep, class Period>
+    constexpr any_deadline(const std::chrono::time_point<clock, std::chrono::duration<Rep, Period>>& other) noexcept(
+        !rounding::is_floating<Rep>)
+        : time_(round_up(other.time_since_epoch())) {}
+
+    /// A time of another clock: the compiler says what to write.
+    template <class Other, class Duration>
+    requires(!std::same_as<Other, clock>) any_deadline(const std::chrono::time_point<Other, Duration>&) {
+        static_assert(
+            std::same_as<Other, clock>,
+            "a deadline is a time of chime::clock, which is std::chrono::steady_clock; for one of another clock "
+            "give the time that is left, after(deadline - OtherClock::now(), function) or sleep_for(): it "
+            "does not move when that clock is set");
+    }
+
+    [[nodiscard]] constexpr time_point time() const noexcept { return time_; }
+
+ private:
+    time_point time_;
+};
+
+}  // namespace detail
 
 }  // namespace v0
 }  // namespace chime

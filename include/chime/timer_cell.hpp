@@ -50,8 +50,8 @@ class timer_cell {
     }
     /// The same, until `deadline`; `never` waits for the handle alone.
     template <class Promise>
-    timer_handle prepare(std::coroutine_handle<Promise> frame, time_point deadline) {
-        return prepare(frame, detail::wait_limit::at(deadline));
+    timer_handle prepare(std::coroutine_handle<Promise> frame, detail::any_deadline deadline) {
+        return prepare(frame, detail::wait_limit::at(deadline.time()));
     }
 
     /// The last thing that await_suspend does: return what it answers. True: the task is suspended, and neither the cell
@@ -122,7 +122,7 @@ class [[nodiscard("a delay does nothing until it is awaited")]] timer_delay {
         set_interval(round_up(interval));
     }
     /// Once, at `deadline`.
-    timer_delay(timers & home, time_point deadline) noexcept : cell_(home), once_(deadline) {}
+    timer_delay(timers & home, detail::any_deadline deadline) noexcept : cell_(home), once_(deadline.time()) {}
 
     [[nodiscard]] bool await_ready() const noexcept {
         return false;

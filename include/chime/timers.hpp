@@ -58,8 +58,8 @@ class [[nodiscard("await it to know that nothing runs any more")]] cancel_and_jo
 /// All timers of one context: callbacks and sleeps.
 ///
 /// Belongs to an io_context (or runtime) and lives as long. Everything here may be called from any thread, with any
-/// std::chrono::duration: fractions are rounded up, what is too long is `never`, zero or less is due now, and NaN is
-/// refused with std::system_error (std::errc::invalid_argument). Nothing ever runs before its deadline; what is due runs
+/// std::chrono::duration and any time_point of chime's clock: fractions are rounded up, what is too long is `never`, zero
+/// or less is due now, and NaN is refused with std::system_error (std::errc::invalid_argument). Nothing ever runs before its deadline; what is due runs
 /// in the order of (deadline, arming), on the thread that runs the context. After warm-up nothing is allocated.
 class timers {
  public:
@@ -87,10 +87,10 @@ class timers {
 
     /// Calls `function` once, at `deadline` or a little later; one in the past is due now. Otherwise like after().
     template <class Function>
-    timer_handle at(time_point deadline, Function&& function, const cancel_token& token = {},
+    timer_handle at(detail::any_deadline deadline, Function&& function, const cancel_token& token = {},
                     const std::source_location& where = std::source_location::current()) {
         return arm("chime::timers::at", std::forward<Function>(function),
-                   {.limit = detail::wait_limit::at(deadline), .token = &token, .where = detail::pack(where)});
+                   {.limit = detail::wait_limit::at(deadline.time()), .token = &token, .where = detail::pack(where)});
     }
 
     /// Calls `function` again and again: first one period from now, then once per period, without drift. What happens
@@ -129,10 +129,11 @@ class timers {
 
     template <class Function>
     [[nodiscard]] std::optional<timer_handle>
-    try_at(time_point deadline, Function&& function, const cancel_token& token = {},
+    try_at(detail::any_deadline deadline, Function&& function, const cancel_token& token = {},
            const std::source_location& where = std::source_location::current()) {
-        return try_arm("chime::timers::try_at", std::forward<Function>(function),
-                       {.limit = detail::wait_limit::at(deadline), .token = &token, .where = detail::pack(where)});
+        return try_arm(
+            "chime::timers::try_at", std::forward<Function>(function),
+            {.limit = detail::wait_limit::at(deadline.time()), .token = &token, .where = detail::pack(where)});
     }
 
     /// Throws errc::bad_period like every(): that is a mistake, and no shortage.
@@ -183,8 +184,8 @@ class timers {
     bool postpone(timer_handle which, std::chrono::duration<Rep, Period> delay) {
         return postpone_to(which, detail::wait_limit::after(round_up(delay)));
     }
-    bool postpone_until(timer_handle which, time_point deadline) {
-        return postpone_to(which, detail::wait_limit::at(deadline));
+    bool postpone_until(timer_handle which, detail::any_deadline deadline) {
+        return postpone_to(which, detail::wait_limit::at(deadline.time()));
     }
 
     /// Suspends the current task for `delay` or a little longer, never shorter.
@@ -211,17 +212,17 @@ class timers {
     }
 
     /// Like sleep_for(), until a time; one in the past is due now.
-    auto sleep_until(time_point deadline) {
-        return detail::plain_sleep<false>(home_, detail::wait_limit::at(deadline));
+    auto sleep_until(detail::any_deadline deadline) {
+        return detail::plain_sleep<false>(home_, detail::wait_limit::at(deadline.time()));
     }
-    auto sleep_until(time_point deadline, cancel_token token) {
-        return detail::watched_sleep<false>(home_, detail::wait_limit::at(deadline), std::move(token));
+    auto sleep_until(detail::any_deadline deadline, cancel_token token) {
+        return detail::watched_sleep<false>(home_, detail::wait_limit::at(deadline.time()), std::move(token));
     }
-    auto sleep_until(time_point deadline, throw_on_cancel_t) {
-        return detail::plain_sleep<true>(home_, detail::wait_limit::at(deadline));
+    auto sleep_until(detail::any_deadline deadline, throw_on_cancel_t) {
+        return detail::plain_sleep<true>(home_, detail::wait_limit::at(deadline.time()));
     }
-    auto sleep_until(time_point deadline, cancel_token token, throw_on_cancel_t) {
-        return detail::watched_sleep<true>(home_, detail::wait_limit::at(deadline), std::move(token));
+    auto sleep_until(detail::any_deadline deadline, cancel_token token, throw_on_cancel_t) {
+        return detail::watched_sleep<true>(home_, detail::wait_limit::at(deadline.time()), std::move(token));
     }
 
     /// The context's clock, virtual or real.

@@ -184,8 +184,8 @@ std::size_t io_context::run_one() {
     return state_->run(1, never);
 }
 
-std::size_t io_context::run_until(time_point limit) {
-    return state_->run(unlimited, limit);
+std::size_t io_context::run_until(detail::any_deadline limit) {
+    return state_->run(unlimited, limit.time());
 }
 
 std::size_t io_context::poll() {

@@ -88,6 +88,11 @@ void crew::destroy_pending() noexcept {
             break;
         }
     }
+    // Those that tasks and closures had are gone by now.
+    CHIME_CHECK_USE(
+        guards_.load(base::memory_order_relaxed) == 0,
+        "a work_guard does not outlive its context, which it would still tell when it goes: reset() it before, "
+        "or declare it after the context");
 }
 
 /// A clock of the user's. If it runs back, time stands for us until it is there again: what has fired would be early, and

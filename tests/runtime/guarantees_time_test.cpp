@@ -238,6 +238,36 @@ task<> sleep_so_long(double_seconds delay, int& steps) {
     ++steps;
 }
 
+TEST(guarantee, g13_a_deadline_may_count_in_whatever_it_likes) {
+    testing::virtual_context context;
+    timers& timers = context->timers();
+    const time_point start = context.now();
+    std::vector<int> order;
+    timers.at(start + double_seconds{0.5}, [&] { order.push_back(1); });
+    timers.at(std::chrono::time_point<chime::clock, std::chrono::hours>::max(), [&] { order.push_back(9); });
+    static_cast<void>(
+        timers.try_at(std::chrono::time_point<chime::clock, picoseconds>::min(), [&] { order.push_back(0); }));
+    const timer_handle moved = timers.after(1h, [&] { order.push_back(2); });
+    EXPECT_TRUE(timers.postpone_until(moved, start + double_seconds{0.75}));
+    context.settle();
+    EXPECT_EQ(order, (std::vector{0}));
+    context.advance_to(start + 500ms - 1ns);
+    EXPECT_EQ(order, (std::vector{0})) << "half a second is not less than that";
+    context.advance_to(start + 500ms);
+    EXPECT_EQ(order, (std::vector{0, 1}));
+    context.advance_to(start + 750ms);
+    EXPECT_EQ(order, (std::vector{0, 1, 2}));
+    EXPECT_EQ(context->run_until(start + double_seconds{0.75}), 0U) << "that time has come";
+    context.advance_to(never - 1ns);
+    EXPECT_EQ(order, (std::vector{0, 1, 2})) << "too far away is never";
+
+    constexpr double_seconds nan{std::numeric_limits<double>::quiet_NaN()};
+    expect_refused(std::errc::invalid_argument, [&] { timers.at(time_point{} + nan, [] {}); });
+    expect_refused(std::errc::invalid_argument, [&] { static_cast<void>(sleep_until(time_point{} + nan)); });
+    EXPECT_EQ(timers.stats().pending, 1U);
+    check_ledger(*context);
+}
+
 TEST(guarantee, g13_nan_is_refused_by_every_call_and_nothing_is_armed) {
     constexpr double_seconds nan{std::numeric_limits<double>::quiet_NaN()};
     constexpr auto refusal = std::errc::invalid_argument;

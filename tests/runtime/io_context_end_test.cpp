@@ -101,6 +101,30 @@ TEST(task_death, is_aborted_when_it_awaits_what_nobody_of_ours_would_resume) {
         "chime: misuse: a task suspends through an awaitable of chime");
 }
 
+TEST(work_guard_death, is_aborted_when_it_outlives_its_context) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(
+        {
+            auto context = std::make_unique<io_context>();
+            const auto guard = context->make_work_guard();
+            context.reset();
+        },
+        "chime: misuse: a work_guard does not outlive its context");
+}
+
+task<> hold(io_context::work_guard guard) {
+    const io_context::work_guard held = std::move(guard);
+    auto endless = sleep_until(never);
+    co_await endless;
+}
+
+TEST(work_guard, may_belong_to_what_ends_with_its_context) {
+    io_context context;
+    spawn_detached(context, hold(context.make_work_guard()));
+    context.timers().after(1h, [guard = std::make_shared<io_context::work_guard>(context)] {});
+    context.poll();
+}
+
 TEST(virtual_clock_death, is_aborted_when_it_is_destroyed_before_its_contexts) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_DEATH(
