@@ -28,6 +28,8 @@ ordinal later_by(std::chrono::nanoseconds slack, ordinal when) noexcept {
     return when > end_of_time - more ? end_of_time : when + more;
 }
 
+constexpr std::uint64_t crowd = 8;  ///< So many timers in one turn are one.
+
 constexpr std::size_t frames_ahead = 4;  ///< A frame that is not in the cache takes as long as so many sleepers.
 
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
@@ -73,6 +75,8 @@ bool worker::try_begin_drive() noexcept {
         if (before == driver::tidier) base::yield_this_thread();
         before = driver::nobody;
     }
+    assume_owner(this);  // From here on.
+    follows_crowd_ = false;
     if (clock_ != nullptr) clock_->begin_run(*this);
     return true;
 }
@@ -145,6 +149,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     turn_answer answer;
     const bool was_parked = std::exchange(was_parked_, false);
     const std::uint64_t obeyed_before = counters_.commands.get();
+    const std::uint64_t fired_before = counters_.fired.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_commands);
     if (owed_callbacks_ != 0) pay_callbacks();
@@ -186,6 +191,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
         base::yield_this_thread();
 
     if (was_parked && answer.ran == 0 && counters_.commands.get() == obeyed_before) counters_.idle_wakeups.add();
+    follows_crowd_ = follows_crowd_ || counters_.fired.get() - fired_before >= crowd;
     publish_wheel_counters();
     answer.wake_at = next_deadline();
     answer.is_busy = answer.is_busy || ready_count() != 0 || ordered_ != no_unit || taken_ != no_unit ||
@@ -203,13 +209,13 @@ ordinal worker::next_deadline() const noexcept {
 }
 
 /// Where timers crowd, each sleep would be shorter than what it takes to arrange it, and the processor would do nothing
-/// else. The next one lasts a little, so that it is worth it.
+/// else. The next one lasts a little, so that it is worth it. What is due by now does not wait for that.
 ordinal worker::after_a_crowd(ordinal wake_at) noexcept {
-    constexpr std::uint64_t crowd = 8;
-    const std::uint64_t fired = counters_.fired.get();
-    const bool was_a_crowd = fired - std::exchange(fired_before_park_, fired) >= crowd;
-    if (!was_a_crowd || clock_ != nullptr) return wake_at;  // Other clocks do not sleep.
-    return std::max(wake_at, later_by(settings_.crowd_slack, to_ordinal(now())));
+    if (!follows_crowd_ || clock_ != nullptr) return wake_at;  // Other clocks do not sleep.
+    const ordinal at = to_ordinal(now());
+    if (wake_at <= at) return wake_at;
+    follows_crowd_ = false;
+    return std::max(wake_at, later_by(settings_.crowd_slack, at));
 }
 
 bool worker::is_out_of_work() const noexcept {

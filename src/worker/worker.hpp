@@ -356,7 +356,7 @@ class worker final : public clock_listener {
     /// After an exception, what it has kept from running comes first.
     bool begins_with_ready_ CHIME_GUARDED_BY(owner_) = false;
     bool was_parked_ CHIME_GUARDED_BY(owner_) = false;
-    std::uint64_t fired_before_park_ CHIME_GUARDED_BY(owner_) = 0;
+    bool follows_crowd_ CHIME_GUARDED_BY(owner_) = false;  ///< Since it slept last, many have fired in one turn.
 
     std::size_t swept_callbacks_ CHIME_GUARDED_BY(owner_) = 0;
     std::size_t swept_slots_ CHIME_GUARDED_BY(owner_) = 0;

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -51,8 +52,35 @@ TEST(crowd, makes_the_next_wake_up_wait_for_its_neighbours) {
 
 TEST(crowd, is_not_seven) {
     const watchdog guard("a crowd of seven");
+    for (int round = 0; round < 3; ++round) {
+        io_context context({.crowd_slack = 1h});
+        static_cast<void>(fire_crowd(context, 7));
+        check_ledger_at_rest(context);
+    }
+}
+
+TEST(crowd, is_not_eight_that_come_one_by_one) {
+    const watchdog guard("eight, one by one");
     io_context context({.crowd_slack = 1h});
-    for (int round = 0; round < 3; ++round) static_cast<void>(fire_crowd(context, 7));
+    for (int count = 0; count < 8; ++count) {
+        context.timers().after(0s, [] {});
+        while (context.poll() == 0) {}
+    }
+    context.timers().after(1ms, [] {});
+    EXPECT_EQ(context.run(), 1U);
+    check_ledger_at_rest(context);
+}
+
+TEST(crowd, delays_nobody_who_is_due_already) {
+    const watchdog guard("a crowd, and one that is late");
+    io_context context({.crowd_slack = 1h});
+    const time_point start = clock::now() + 5ms;
+    for (int count = 0; count < 8; ++count) {
+        context.timers().at(start, [] {});
+    }
+    context.timers().at(start, [] { std::this_thread::sleep_for(20ms); });  // Due when this turn began: the ninth.
+    context.timers().at(start + 10ms, [] {});                               // Due when it ends.
+    EXPECT_EQ(context.run(), 10U);
     check_ledger_at_rest(context);
 }
 
@@ -66,14 +94,17 @@ TEST(crowd, delays_neither_what_others_arm_meanwhile_nor_the_end_of_run_for) {
     arm_crowd();
     context.run_for(10ms);  // Returns, at its limit.
     arm_crowd();
-    int ran = 0;
+    std::atomic<bool> has_returned{false};
     std::thread other([&] {
-        std::this_thread::sleep_for(10ms);
-        context.timers().after(0s, [&] { ++ran; });
+        while (!has_returned) {
+            std::this_thread::sleep_for(10ms);
+            context.timers().after(0s, [] {});
+        }
     });
-    context.run();  // Would sleep for an hour now; the other's timer wakes it, and then there is no crowd any more.
+    context.run();  // Would sleep for an hour now; the other's timers wake it, and they are no crowd.
+    has_returned = true;
     other.join();
-    EXPECT_EQ(ran, 1);
+    context.run();  // What the other has armed last.
     check_ledger_at_rest(context);
 }
 
