@@ -454,17 +454,19 @@ class near_run {
 
     [[nodiscard]] bool heap_leads() const noexcept { return head_ == tail_ || *heap_.at(0) < *run_.at(head_); }
 
-    static constexpr std::size_t few = 6;           ///< Up to so many are sorted by insertion.
+    static constexpr std::size_t few = 6;           ///< Up to so many are sorted by insertion at once.
+    static constexpr std::size_t some = 24;         ///< Up to so many if nothing better has helped.
     static constexpr std::size_t most_ranked = 64;  ///< Up to so many are ranked.
 
-    /// Most ticks hold a handful: insertion sort. Some hold a few dozen: they are ranked, and insertion is left with those
-    /// of the same deadline. What comes in order stays in one pass.
+    /// Most ticks hold a handful: insertion sort. Some hold a few dozen: they are ranked, which leaves those of the same
+    /// deadline as they came. What comes in order stays in one pass.
     static void sort(due_entry* first, std::size_t count) noexcept {
-        if (count > few && std::is_sorted(first, first + count)) return;
-        if (count > most_ranked) return std::sort(first, first + count);
-        if (count > few) rank(first, count);
+        if (count > few) {
+            if (std::is_sorted(first, first + count)) return;
+            if (count <= most_ranked && rank(first, count) && std::is_sorted(first, first + count)) return;
+            if (count > some) return std::sort(first, first + count);
+        }
         for (std::size_t next = 1; next < count; ++next) {
-            if (!(first[next] < first[next - 1])) continue;
             const due_entry entry = first[next];
             std::size_t hole = next;
             for (; hole != 0 && entry < first[hole - 1]; --hole) first[hole] = first[hole - 1];
@@ -472,9 +474,10 @@ class near_run {
         }
     }
 
-    /// Brings entries into the order of their deadlines, if these lie near each other: an entry's rank is how many come
-    /// before it. To count that for each is quadratic work, but four at a time and without a branch that cannot be guessed.
-    static void rank(due_entry* first, std::size_t count) noexcept {
+    /// Brings entries into the order of their deadlines; false: these do not lie near each other. An entry's rank is how
+    /// many come before it. To count that for each is quadratic work, but four at a time and without a branch that cannot
+    /// be guessed.
+    static bool rank(due_entry* first, std::size_t count) noexcept {
         using lanes [[gnu::vector_size(16)]] = std::int32_t;
         constexpr std::size_t lane_count = sizeof(lanes) / sizeof(std::int32_t);
         constexpr unsigned position_bits = std::bit_width(most_ranked - 1);
@@ -486,7 +489,7 @@ class near_run {
             earliest = std::min(earliest, first[position].deadline);
             latest = std::max(latest, first[position].deadline);
         }
-        if (latest - earliest >= too_wide) return;
+        if (latest - earliest >= too_wide) return false;
 
         std::array<due_entry, most_ranked> unordered;
         std::array<std::int32_t, most_ranked> keys;  // Different ones, whatever the deadlines are.
@@ -506,6 +509,7 @@ class near_run {
             }
             first[before[0] + before[1] + before[2] + before[3]] = unordered[position];
         }
+        return true;
     }
 
     /// The run has moved on and left its first chunk empty.
@@ -894,8 +898,10 @@ class ticket_wheel {
 
     static void append(slot& target, const ticket& added) noexcept {
         *target.write = added;
-        // The next line of this chain, or the stores behind the one that begins it wait until it has come.
-        __builtin_prefetch(target.write + tickets_per_line, 1);
+        // The next line of this chain, or the stores behind the one that begins it wait until it has come. As a number,
+        // because behind the last ticket of a block it is somebody else's.
+        __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(target.write) + line_bytes),
+                           1);
         ++target.write;
         target.min = std::min(target.min, added.deadline);
     }
@@ -1265,7 +1271,7 @@ class ticket_wheel {
     static constexpr std::uint64_t ticks_per_place = 32;
     static constexpr std::size_t words_per_level = slots_per_level / 64;
     static constexpr std::size_t most_unsettled = 4096 - ticket_block::capacity;
-    static constexpr std::size_t tickets_per_line = 64 / sizeof(ticket);
+    static constexpr std::size_t line_bytes = 64;
 
     storage& memory_;
     block_pool pool_;
