@@ -88,9 +88,9 @@ void crew::destroy_pending() noexcept {
             break;
         }
     }
-    // Those that tasks and closures had are gone by now.
+    // Those that tasks and closures had are gone by now; those of threads that are in the parent never go.
     CHIME_CHECK_USE(
-        guards_.load(base::memory_order_relaxed) == 0,
+        guards_.load(base::memory_order_relaxed) == 0 || is_in_forked_child(),
         "a work_guard does not outlive its context, which it would still tell when it goes: reset() it before, "
         "or declare it after the context");
 }
@@ -296,7 +296,7 @@ void crew::drop_work() const noexcept {
 }
 
 void crew::add_guard() noexcept {
-    guards_.fetch_add(1, base::memory_order_relaxed);  // It is only printed.
+    guards_.fetch_add(1, base::memory_order_relaxed);  // It is printed, and looked at when all have gone.
     add_work();
 }
 

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -65,6 +66,17 @@ TEST(a_forked_child, destroys_a_context_that_nobody_runs_with_all_that_is_in_it)
     EXPECT_EQ(report.ends.load(), 0);
     context.reset();
     EXPECT_EQ(report.ends.load(), 2);
+}
+
+TEST(a_forked_child, may_destroy_a_context_that_a_thread_of_the_parent_guards) {
+    auto context = std::make_unique<io_context>();
+    std::optional<io_context::work_guard> of_a_thread(std::in_place, *context);
+    EXPECT_EQ(exit_code_of([&] {
+                  context.reset();
+                  return 17;
+              }),
+              17);
+    of_a_thread.reset();
 }
 
 TEST(a_forked_child, may_destroy_a_context_whose_pool_works_in_the_parent) {
