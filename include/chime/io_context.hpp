@@ -30,8 +30,9 @@ struct io_context_config {
     std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
     std::chrono::nanoseconds slack{};
-    /// The same where timers crowd: after a wake-up that eight or more were due at, the next comes no sooner than this.
-    /// The default is what the kernel allows itself with any thread that does not object. Not under another clock.
+    /// Where timers crowd: after a turn that has fired eight or more, the next sleep lasts at least so long, unless something
+    /// is due already. The default is what the kernel allows itself with any thread that does not object. Only with the
+    /// clock of the system.
     std::chrono::nanoseconds crowd_slack{std::chrono::microseconds{50}};
     std::size_t timer_budget = 512;  ///< Timers that fire before ready tasks have their turn.
     std::size_t task_budget = 512;   ///< Ready tasks that run before timers have their turn.
@@ -144,6 +145,7 @@ class io_context {
     /// While one lives, run() does not return for lack of work. Move-only; any thread; must not outlive the context.
     class [[nodiscard("a guard that is dropped at once guards nothing")]] work_guard {
      public:
+        [[nodiscard("a guard that is dropped at once guards nothing")]]  // Once more, for g++ 12.
         CHIME_API explicit work_guard(io_context & guarded) noexcept;
         work_guard(work_guard && other) noexcept : guarded_(std::exchange(other.guarded_, nullptr)) {}
         work_guard& operator=(work_guard&& other) noexcept {

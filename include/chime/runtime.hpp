@@ -64,8 +64,9 @@ struct runtime_config {
     std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
     std::chrono::nanoseconds slack{};
-    /// The same where timers crowd: after a wake-up that eight or more were due at, the next comes no sooner than this.
-    /// The default is what the kernel allows itself with any thread that does not object. Not under another clock.
+    /// Where timers crowd: after a turn that has fired eight or more, the next sleep lasts at least so long, unless something
+    /// is due already. The default is what the kernel allows itself with any thread that does not object. Only with the
+    /// clock of the system.
     std::chrono::nanoseconds crowd_slack{std::chrono::microseconds{50}};
     std::size_t timer_budget = 512;  ///< Timers that fire in a turn before ready tasks have theirs.
     std::size_t task_budget = 512;   ///< Ready tasks that run in a turn before timers have theirs.
@@ -99,7 +100,7 @@ struct runtime_config {
 ///     chime::runtime rt;
 ///     chime::spawn_detached(rt, serve());
 ///     rt.timers().after(1s, [] { std::puts("a second later, on one of the workers"); });
-///     rt.block_on(wait_for_signal());
+///     rt.block_on(until_told_to_stop());  // A task of yours; the guide's "Ending a server" has one.
 ///
 /// Every worker has a wheel and a queue of its own. What a task or callback arms stays with the worker that it runs on;
 /// what other threads arm is given to one of them. Ready tasks are taken over by workers that have nothing to do.

@@ -87,7 +87,8 @@ namespace this_task {
 /// The clock of the context that runs the current task or callback; outside of one, the monotonic clock.
 [[nodiscard]] CHIME_API time_point now() noexcept;
 
-/// Was the current task asked to end, through its join_handle? Every sleep ends at once then. False outside of a task.
+/// Was the current task asked to end, through its join_handle, or with everything else by timers::stop() or a shutdown?
+/// Every sleep ends at once then. A token of yours is another matter: ask that. False outside of a task.
 [[nodiscard]] CHIME_API bool is_cancelled() noexcept;
 
 }  // namespace this_task

@@ -144,7 +144,7 @@ task<> run_joined(task<T> body, join_state<T>& state) {
 /// A task that was spawned. `co_await` it, once, for its result or exception; cancel it; or drop it, and it runs on its
 /// own. An exception that nobody asked for by then is lost with the handle, one that comes later goes out of run().
 /// Move-only. May outlive the context. One thread at a time, except cancel().
-template <class T>
+template <class T = void>
 class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached for that")]] join_handle {
  public:
     join_handle() noexcept = default;

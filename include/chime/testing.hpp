@@ -51,7 +51,7 @@ class virtual_clock final : public clock_source {
         advance_by(round_up(step));
     }
     /// Moves time to `time`, unless it is there or beyond already.
-    CHIME_API void advance_to(time_point time);
+    CHIME_API void advance_to(detail::any_deadline time);
 
     CHIME_API void set_when_idle(when_idle behaviour);
 
@@ -111,7 +111,7 @@ class virtual_context {
     std::size_t advance(std::chrono::duration<Rep, Period> step) {
         return advance_to(deadline_after(clock_.now(), step));
     }
-    CHIME_API std::size_t advance_to(time_point time);
+    CHIME_API std::size_t advance_to(detail::any_deadline time);
 
     /// Runs what is ready or due now, and what comes of it, until nothing is ready any more, without moving time. Never
     /// returns if that never is the case, as with a callback that posts itself.
@@ -187,7 +187,7 @@ class simulation {
     std::size_t advance(std::chrono::duration<Rep, Period> step) {
         return advance_to(deadline_after(now(), step));
     }
-    CHIME_API std::size_t advance_to(time_point time);
+    CHIME_API std::size_t advance_to(detail::any_deadline time);
 
     /// Until nothing is to be done and no deadline is left. Does not end while something repeats for ever.
     CHIME_API std::size_t run();

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <limits>
 
 namespace chime {
 inline namespace v0 {
@@ -47,17 +48,33 @@ deadline_after(time_point now,
 
 namespace detail {
 
-/// A deadline as users write it: a time_point of chime's clock, whatever it counts in. Rounded up like a delay, so that
-/// `at(chime::clock::now() + 0.5s, ...)` is half a second from now, and a day too far away is `never`.
+template <class T>
+inline constexpr bool is_time_point = false;
+template <class Clock, class Duration>
+inline constexpr bool is_time_point<std::chrono::time_point<Clock, Duration>> = true;
+
+/// A deadline as users write it: a time_point of chime's clock, whatever it counts in. Rounded up like a delay, as exactly
+/// as its representation can tell, and a day too far away is `never`.
 class any_deadline {
  public:
+    constexpr any_deadline() noexcept = default;
     constexpr any_deadline(time_point exact) noexcept : time_(exact) {}
+
+    /// What says itself that it is a time_point: an atomic, a reference_wrapper, a type of the user's.
+    template <class Other>
+    requires(std::convertible_to<const Other&, time_point> &&
+             !is_time_point<Other>) constexpr any_deadline(const Other& other)
+        : time_(static_cast<time_point>(other)) {}
 
     /// Throws std::system_error (std::errc::invalid_argument) for NaN; an integer representation never throws.
     template <class Rep, class Period>
     constexpr any_deadline(const std::chrono::time_point<clock, std::chrono::duration<Rep, Period>>& other) noexcept(
         !rounding::is_floating<Rep>)
-        : time_(round_up(other.time_since_epoch())) {}
+        : time_(round_up(other.time_since_epoch())) {
+        static_assert(!rounding::is_floating<Rep> || std::numeric_limits<Rep>::digits >= 53,
+                      "a time in so few digits is off by milliseconds: give the time that is left as a delay, to "
+                      "after(), postpone(), sleep_for() or run_for()");
+    }
 
     /// A time of another clock: the compiler says what to write.
     template <class Other, class Duration>
@@ -69,11 +86,27 @@ class any_deadline {
             "does not move when that clock is set");
     }
 
+    /// A delay: the compiler says what to write.
+    template <class Rep, class Period>
+    any_deadline(const std::chrono::duration<Rep, Period>&) {
+        static_assert(
+            sizeof(Rep) == 0,
+            "a deadline is a time, and this is a delay: write after(), postpone(), sleep_for() or run_for() for it");
+    }
+
     [[nodiscard]] constexpr time_point time() const noexcept { return time_; }
 
  private:
-    time_point time_;
+    time_point time_{};
 };
+
+/// For what was given a time where a delay belongs.
+template <class Clock>
+constexpr void ask_for_delay() {
+    static_assert(
+        sizeof(Clock) == 0,
+        "a delay is a duration, and this is a time: write at(), postpone_until(), sleep_until() or run_until() for it");
+}
 
 }  // namespace detail
 

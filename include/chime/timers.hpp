@@ -85,6 +85,13 @@ class timers {
             {.limit = detail::wait_limit::after(round_up(delay)), .token = &token, .where = detail::pack(where)});
     }
 
+    /// A time instead of a delay: the compiler says what to write.
+    template <class Clock, class Duration, class... Rest>
+    timer_handle after(std::chrono::time_point<Clock, Duration>, Rest&&...) {
+        detail::ask_for_delay<Clock>();
+        return {};
+    }
+
     /// Calls `function` once, at `deadline` or a little later; one in the past is due now. Otherwise like after().
     template <class Function>
     timer_handle at(detail::any_deadline deadline, Function&& function, const cancel_token& token = {},
@@ -183,6 +190,11 @@ class timers {
     template <class Rep, class Period>
     bool postpone(timer_handle which, std::chrono::duration<Rep, Period> delay) {
         return postpone_to(which, detail::wait_limit::after(round_up(delay)));
+    }
+    template <class Clock, class Duration>
+    bool postpone(timer_handle, std::chrono::time_point<Clock, Duration>) {
+        detail::ask_for_delay<Clock>();
+        return false;
     }
     bool postpone_until(timer_handle which, detail::any_deadline deadline) {
         return postpone_to(which, detail::wait_limit::at(deadline.time()));
@@ -314,7 +326,9 @@ class timers {
 class [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]] scoped_timer {
  public:
     scoped_timer() noexcept = default;
-    scoped_timer(timers & home, timer_handle which) noexcept : home_(&home), which_(which) {}
+    [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]]  // Once more, for g++ 12.
+    scoped_timer(timers & home, timer_handle which) noexcept
+        : home_(&home), which_(which) {}
     scoped_timer(scoped_timer && other) noexcept
         : home_(std::exchange(other.home_, nullptr)), which_(std::exchange(other.which_, {})) {}
     scoped_timer& operator=(scoped_timer&& other) noexcept {

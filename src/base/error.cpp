@@ -20,7 +20,7 @@ class chime_category final : public std::error_category {
         case errc::not_in_a_task: return "not inside a spawned task";
         case errc::already_running: return "somebody is running this context";
         case errc::empty_function: return "the function is empty";
-        case errc::empty_task: return "the task is empty";
+        case errc::empty_task: return "there is nothing in it, or not any more";
         case errc::bad_period: return "the period is not longer than zero";
         case errc::on_a_worker: return "this thread runs tasks itself";
         case errc::no_such_worker: return "there is no such worker";

@@ -183,9 +183,9 @@ std::size_t simulation::settle() {
     return steps;
 }
 
-std::size_t simulation::advance_to(time_point time) {
-    const std::size_t steps = state_->advance_to(time, [] { return false; });
-    state_->clock.move_to(time == never ? state_->clock.now() : time);
+std::size_t simulation::advance_to(detail::any_deadline time) {
+    const std::size_t steps = state_->advance_to(time.time(), [] { return false; });
+    state_->clock.move_to(time.time() == never ? state_->clock.now() : time.time());
     return steps + settle();
 }
 

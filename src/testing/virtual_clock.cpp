@@ -83,9 +83,9 @@ void virtual_clock::advance_by(duration step) {
     state_->tell_all();
 }
 
-void virtual_clock::advance_to(time_point time) {
+void virtual_clock::advance_to(detail::any_deadline time) {
     const base::lock_guard lock(state_->mutex);
-    state_->move_to(time);
+    state_->move_to(time.time());
     state_->tell_all();
 }
 
@@ -162,7 +162,7 @@ std::size_t virtual_context::settle() {
     return total;
 }
 
-std::size_t virtual_context::advance_to(time_point time) {
+std::size_t virtual_context::advance_to(detail::any_deadline time) {
     std::size_t ran = 0;
     {
         const jumping on_the_way(clock_);

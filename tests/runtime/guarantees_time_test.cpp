@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -265,6 +266,12 @@ TEST(guarantee, g13_a_deadline_may_count_in_whatever_it_likes) {
     expect_refused(std::errc::invalid_argument, [&] { timers.at(time_point{} + nan, [] {}); });
     expect_refused(std::errc::invalid_argument, [&] { static_cast<void>(sleep_until(time_point{} + nan)); });
     EXPECT_EQ(timers.stats().pending, 1U);
+
+    const std::atomic<time_point> kept{never - 2ns};
+    timers.at(kept, [&] { order.push_back(7); });  // Says itself that it is a time.
+    timers.at({}, [&] { order.push_back(3); });    // The beginning of time is long past.
+    context.settle();
+    EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 7})) << "at the end of time both are due";
     check_ledger(*context);
 }
 
