@@ -73,7 +73,10 @@ constexpr excuse excuses[] = {
     {"src/worker/crew_cancel.cpp", "ended_runs_", "to relaxed",
      "the word is released by the end of the run, and acquired afterwards"},
     // Postponing.
-    {"src/worker/crew_postpone.cpp", "value = its.state.load(base::memory_order_acquire);", "acquire", swap_follows},
+    {"src/worker/crew_postpone.cpp", "value = its.state.load(base::memory_order_acquire);\nfor (;;) {", "acquire",
+     swap_follows},
+    {"src/worker/crew_postpone.cpp", "value = its.state.load(base::memory_order_acquire);\n} else if", "acquire",
+     swap_follows},
     {"src/worker/crew_postpone.cpp", "compare_exchange_weak(value, unlocked", "seq_cst",
      "whoever comes after it has locked the word before he unlocks it, and that is seq_cst; a locked instruction either way"},
     {"src/worker/crew_postpone.cpp", "its.deadline.exchange", "acq_rel",
@@ -96,8 +99,6 @@ constexpr excuse excuses[] = {
      "the owner, who accepts it, looks as well"},
     {"src/worker/crew_timers.cpp", "its.state.store(preparing", "release", "registering with the token publishes it"},
     {"src/worker/crew_timers.cpp", "compare_exchange_strong(expected, armed", "to release", mark_only},
-    {"src/worker/hot_paths.hpp", "timer_state::armed), base::memory_order_release", "release",
-     "who has the handle has it from who has armed it"},
     // Queues.
     {"src/worker/inbox.hpp", "top_.exchange(closed", "to acquire", "who is refused learns nothing"},
     {"src/worker/inbox.hpp", "top_.store(no_unit, base::memory_order_release)", "release",
@@ -144,6 +145,9 @@ constexpr excuse excuses[] = {
     {"src/worker/worker.hpp", "is_swept_.load", "acquire", mark_only},
     {"src/worker/worker_postpone.cpp", "fetch_and(~moved_flag", "",
      "taking it out of the inbox acquires; who fires clears it"},
+    {"src/worker/worker_postpone.cpp", "value & ~moved_flag", "acq_rel",
+     "the look before it acquires, and it publishes nothing; if it fails, the deadline that is stored next comes last in "
+     "the engine anyway, and on paper it needs to be acquired"},
     {"src/worker/worker_retire.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire",
      swap_follows},
     {"src/worker/worker_retire.cpp", "value | linked_flag", "to acquire", "the push that follows releases"},
