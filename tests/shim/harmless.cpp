@@ -57,11 +57,8 @@ constexpr excuse excuses[] = {
     {"src/worker/crew_timers.cpp", "foreign_work_.fetch_add", "seq_cst", "the push that follows is seq_cst"},
     {"src/worker/crew.hpp", "is_closing_.store", "", "it takes a task that yields for ever: tests/many"},
     // Cancelling.
-    {"src/worker/crew_cancel.cpp", "its.state.load(base::memory_order_acquire);\n// What is ours stays ours", "acquire",
-     swap_follows},
     {"src/worker/crew_cancel.cpp", "its.state.load(base::memory_order_acquire);  // As in cancel().", "acquire",
-     swap_follows},
-    {"src/worker/crew_cancel.cpp", "its.state.load(base::memory_order_acquire);\nfor (;;) {", "acquire", swap_follows},
+     "the compare-and-swap that follows acquires; where none does, cancel_whatever() looks again"},
     {"src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ending", "to acquire",
      "nothing was written before the claim; giving the record back releases"},
     {"src/worker/crew_cancel.cpp", "value | last_run_flag", "acq_rel", mark_only},
