@@ -113,10 +113,6 @@ constexpr excuse excuses[] = {
     {"src/worker/parking.cpp", "both = descriptors_.load", "acquire",
      "what is behind it is read by the platform of the test build, where the engine does not look; has_descriptor(), which "
      "acquires the same, is noticed"},
-    {"src/worker/worker.cpp", "is_wanted_.load(base::memory_order_seq_cst)", "seq_cst",
-     "who has found nothing free is refused either way; the order only makes the reserve come back sooner"},
-    {"src/worker/worker.cpp", "is_wanted_.store(", "",
-     "who has found nothing free is refused either way; it only makes the reserve come back sooner, or once more"},
     {"src/worker/worker_retire.cpp", "is_called_.exchange(false", "seq_cst to acq_rel",
      "steps that read and write are never held back in the engine; on paper it comes after withdrawing"},
     {"src/worker/scopes.hpp", "turning_thread_", "", "only who waits for himself is told by it: tests/runtime"},
