@@ -53,6 +53,8 @@ constexpr excuse excuses[] = {
     {"src/worker/crew.hpp", "*seats_[seat].load", "acquire", "seat_count_ is released later, and acquired before"},
     {"src/worker/crew.cpp", "guards_.fetch", "", only_counted},
     {"src/worker/crew.cpp", "outside_work_", "", "only a clock of the user's asks for it"},
+    {"src/worker/crew.cpp", "compare_exchange_weak(value, ending", "acq_rel",
+     "the load before it acquires, and nobody arms a record twice any more; nothing was written before it"},
     {"src/worker/crew.cpp", "foreign_work_.fetch_add", "seq_cst", "who adds work has no need to wake anybody"},
     {"src/worker/crew_timers.cpp", "foreign_work_.fetch_add", "seq_cst", "the push that follows is seq_cst"},
     {"src/worker/crew.hpp", "is_closing_.store", "", "it takes a task that yields for ever: tests/many"},
