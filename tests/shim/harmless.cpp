@@ -51,7 +51,6 @@ constexpr excuse excuses[] = {
     {"src/worker/crew.cpp", "state_word value = its.state.load(base::memory_order_acquire);", "acquire", swap_follows},
     {"src/worker/crew.cpp", "seats_[count].store", "release", "seat_count_ is released later, and acquired before"},
     {"src/worker/crew.hpp", "*seats_[seat].load", "acquire", "seat_count_ is released later, and acquired before"},
-    {"src/worker/crew.cpp", "guards_.fetch", "", only_counted},
     {"src/worker/crew.cpp", "compare_exchange_weak(value, ending", "acq_rel",
      "the load before it acquires, and nobody arms a record twice any more; nothing was written before it"},
     {"src/worker/crew.cpp", "outside_work_.fetch_add", "seq_cst", "who adds work has no need to wake anybody"},
@@ -63,7 +62,12 @@ constexpr excuse excuses[] = {
      "the compare-and-swap that follows acquires; where none does, cancel_whatever() looks again"},
     {"src/worker/crew_cancel.cpp", "compare_exchange_weak(value, ending", "to acquire",
      "nothing was written before the claim; giving the record back releases"},
-    {"src/worker/crew_cancel.cpp", "value | last_run_flag", "acq_rel", mark_only},
+    {"src/worker/crew_cancel.cpp",
+     "value | last_run_flag, base::memory_order_acq_rel)) continue;\nreturn cancel_result::cancelled", "acq_rel",
+     mark_only},
+    {"src/worker/crew_cancel.cpp",
+     "value | last_run_flag, base::memory_order_acq_rel)) continue;\nreturn cancel_result::running", "to acquire",
+     mark_only},
     {"src/worker/crew_cancel.cpp", "value | waited_flag, base::memory_order_acq_rel)) {", "acq_rel", mark_only},
     {"src/worker/crew_cancel.cpp", "value | waited_flag, base::memory_order_acq_rel)) return true;", "to acquire",
      mark_only},
@@ -162,8 +166,6 @@ constexpr excuse excuses[] = {
     {"src/worker/worker_tasks.cpp", "its.state.store(((life_of(value) + 1)", "", own_thread},
     {"src/worker/worker_timers.cpp", "compare_exchange_strong(value, armed", "to release", mark_only},
     {"src/worker/worker_timers.cpp", "compare_exchange_weak(before, ((life + 1)", "to release", mark_only},
-    {"src/worker/worker_timers.cpp", "its.state.store(with_state(its.state.load", "",
-     "a posted function has no handle"},
 };
 
 }  // namespace
