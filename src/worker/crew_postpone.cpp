@@ -38,9 +38,13 @@ bool crew::postpone(timer_handle which, wait_limit limit) {
     if (which.runtime != identity_) return false;
     if (which.is_sleep() ? !slots_.contains(which.index) : !callbacks_.contains(which.index)) return false;
     timed& its = units_.at(which.index);
+    // Before the look at whose it is. Acquire: as in postpone(); who has only heard of the handle may see the owner of an
+    // earlier life, and that be us.
+    const state_word value = its.state.load(base::memory_order_acquire);
+    if (life_of(value) != which.timer_id() || !is_waiting(which.index, value)) return false;
     if (worker* const mine = owner_here(its)) {
         worker::assume_owner(mine);
-        return mine->postpone_here(which.index, its, which.timer_id(), limit);
+        return mine->postpone_here(which.index, its, value, limit);
     }
     return postpone_from_elsewhere(which.index, its, which.timer_id(), deadline_of(limit));
 }

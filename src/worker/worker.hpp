@@ -292,7 +292,7 @@ class worker final : public clock_listener {
     void stamp() noexcept CHIME_REQUIRES(owner_);
     void stamp_at(ordinal now) noexcept CHIME_REQUIRES(owner_);
     void stamp_one(const unstamped& entry, ordinal now) noexcept CHIME_REQUIRES(owner_);
-    bool postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit) CHIME_REQUIRES(owner_);
+    bool postpone_here(unit_index index, timed& its, state_word value, wait_limit limit) CHIME_REQUIRES(owner_);
 
     // worker_tasks.cpp
     [[nodiscard]] unit_index take_slot() CHIME_REQUIRES(owner_);

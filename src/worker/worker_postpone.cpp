@@ -102,10 +102,9 @@ void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
 
 // --- Postponing.
 
-/// The owner alone moves tickets and fires, so all it has to know is that the timer is pending.
-bool worker::postpone_here(unit_index index, timed& its, std::uint64_t life, wait_limit limit) {
-    state_word value = its.state.load(base::memory_order_acquire);
-    if (life_of(value) != life || !crew::is_waiting(index, value)) return false;
+/// The owner alone moves tickets and fires, so all it has to know is that the timer is pending, as `value` says.
+bool worker::postpone_here(unit_index index, timed& its, state_word value, wait_limit limit) {
+    const std::uint64_t life = life_of(value);
     if ((index & slot_bit) != 0 && !its.is_numbered()) return false;  // It waits for something else.
     reserve_tickets();
     while ((value & moved_flag) != 0) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "shim/engine/explore.hpp"
 #include "shim/small_crew.hpp"
+#include "shim/small_loops.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <new>
 #include <system_error>
 
 // Who sleeps, who looks for work and who is called for it, with as few steps around it as can be. What cannot go on until
@@ -16,6 +19,7 @@ using namespace chime;
 using namespace std::chrono_literals;
 using shim::require;
 using shim::thread;
+using test::account;
 using test::crew_threads;
 using test::gate;
 using test::small_crew;
@@ -357,6 +361,29 @@ CHIME_SCENARIO(crew, that_was_stopped_and_ends_refuses_a_task_or_destroys_it, .i
 
 CHIME_SCENARIO(crew, that_ends_refuses_a_task_or_destroys_it, .is_small = true) {
     end_while_somebody_spawns(false);
+}
+
+/// And whoever arms meanwhile is refused, or his closure is destroyed: by him, because he comes too late, or by who ends
+/// it.
+CHIME_SCENARIO(crew, that_ends_refuses_a_timer_or_destroys_its_closure_once, .is_small = true) {
+    account its;
+    std::uint64_t accepted = 0;
+    {
+        small_crew ending(1, 0);
+        thread other([&] {
+            const detail::arming begun = ending->begin_arming();
+            if (begun.closure == nullptr) return;
+            accepted = 1;
+            using closure = decltype(test::any_callback(its));
+            new (begun.closure) closure(test::any_callback(its));
+            ending->arm(begun.index, detail::closure_in_place<closure>::operations,
+                        detail::wait_limit::at(shim::now() + 1h));
+        });
+        ending->destroy_pending();
+        other.join();
+        require(its.destroyed() <= 1, "nobody destroys it for the second time");
+    }  // Who ends the crew looks once more.
+    its.require_ended(0, accepted);
 }
 
 }  // namespace

@@ -90,6 +90,24 @@ CHIME_SCENARIO(loop, runs_what_is_posted_whatever_it_is_just_doing, .share = 2) 
     loop.require_rest();
 }
 
+/// It waits for the next turn. Stopped before that, the loop still owns it.
+CHIME_SCENARIO(loop, runs_what_a_posted_function_posts_or_destroys_it_in_the_end, .share = 2) {
+    account its;
+    tally posted;
+    {
+        small_loop loop;
+        loop->post([&] {
+            loop->post(test::any_callback(its));
+            posted.add();
+        });
+        thread driver([&] { loop->run(); }, "loop");
+        loop->stop();
+        driver.join();
+    }
+    require(its.ran() <= posted.count(), "what was posted runs once");
+    require_equal(static_cast<std::uint64_t>(its.destroyed()), static_cast<std::uint64_t>(posted.count()), "ends");
+}
+
 CHIME_SCENARIO(loop, is_stopped_in_any_window_and_runs_again, .share = 2) {
     small_loop loop;
     account fired;

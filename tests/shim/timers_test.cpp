@@ -326,6 +326,19 @@ CHIME_SCENARIO(timer, is_over_when_who_cancels_and_waits_goes_on, .share = 2) {
     loop.require_rest();
 }
 
+/// Nobody else cancels it: so what is gone has run, and whoever is told so knows of it.
+CHIME_SCENARIO(timer, that_is_gone_has_run_with_all_that_it_did, .share = 2) {
+    small_loop loop;
+    const time_point due = shim::now() + 1ms;
+    int shared = 0;  // Plain: whoever is told that it is gone may use it.
+    const timer_handle which = loop->timers().at(due, [&] { shared = 1; });
+    thread driver([&] { loop->run(); }, "loop");
+    shim::sleep_until(due);
+    if (loop->timers().cancel(which) == cancel_result::gone) require(shared == 1, "it has run");
+    driver.join();
+    loop.require_rest();
+}
+
 // --- Stopping.
 
 CHIME_SCENARIO(stop, ends_every_timer_once_while_others_arm_and_cancel, .share = 4) {

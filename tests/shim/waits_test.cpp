@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "base/atomic.hpp"
+#include "shim/engine/explore.hpp"
+#include "shim/small_crew.hpp"
+#include "shim/small_loops.hpp"
+
+#include <chime/io_context.hpp>
+#include <chime/sleep.hpp>
+#include <chime/spawn.hpp>
+#include <chime/task.hpp>
+#include <chime/timer_cell.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+// Waits of an unusual kind: tasks that only let others run, and coroutines that wait in the place of a task that has started
+// them beside itself.
+
+namespace {
+
+using namespace chime;
+using namespace std::chrono_literals;
+using shim::require;
+using shim::thread;
+using test::crew_threads;
+using test::small_crew;
+using test::small_loop;
+
+// --- Yielding.
+
+task<> yield_and_sleep(time_point due, shim::tally& cancelled) {
+    auto others = yield();
+    co_await others;
+    const wake_reason why = co_await sleep_until(due);
+    cancelled.add(why == wake_reason::cancelled);
+}
+
+/// The mark may come before it yields, while it does, or afterwards: it stays.
+CHIME_SCENARIO(task, that_is_cancelled_while_it_yields_sleeps_no_more, .share = 2) {
+    small_loop loop;
+    shim::tally cancelled;
+    const time_point began = shim::now();
+    auto joined = spawn(*loop, yield_and_sleep(began + 1h, cancelled));
+    thread driver([&] { loop->run(); }, "loop");
+    joined.cancel();
+    driver.join();
+    require(shim::now() == began && cancelled.count() == 1, "it is told, and does not wait for its time");
+    loop.require_rest();
+}
+
+task<> yield_twice(small_crew& on) {
+    int turns = 0;  // Plain: whoever goes on with it knows of who has had it before.
+    for (; turns < 2; ++turns) {
+        auto others = yield();
+        co_await others;
+    }
+    require(turns == 2, "each turn comes after the other");
+    on.note_end();
+}
+
+/// Another worker may go on with it before the first one has let go of it.
+CHIME_SCENARIO(task, that_yields_goes_on_at_once_wherever_somebody_takes_it, .share = 4) {
+    small_crew both(2, 2);
+    both.spawn(yield_twice(both));
+    crew_threads workers(both, {&small_crew::drive, &small_crew::drive});
+    both.spawn(yield_twice(both));
+    workers.finish();
+}
+
+// --- In the place of another.
+
+/// Begins at once, and nobody awaits it.
+class eager {
+ public:
+    struct promise_type {
+        [[nodiscard]] eager get_return_object() noexcept {
+            return eager(std::coroutine_handle<promise_type>::from_promise(*this));
+        }
+        [[nodiscard]] static std::suspend_never initial_suspend() noexcept { return {}; }
+        [[nodiscard]] static std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() const noexcept {}
+        [[noreturn]] void unhandled_exception() const { std::terminate(); }
+    };
+
+    eager(eager&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+    eager& operator=(eager&&) = delete;
+    ~eager() {
+        if (frame_) frame_.destroy();
+    }
+
+ private:
+    explicit eager(std::coroutine_handle<> frame) noexcept : frame_(frame) {}
+
+    std::coroutine_handle<> frame_;
+};
+
+eager wait_eagerly(detail::completion& awaited) {
+    detail::completion_awaiter waiting(awaited);
+    co_await waiting;
+    require(false, "nobody resumes it when its task has ended");
+}
+
+/// Lives as long as the frame that it is a parameter of.
+class completes_at_the_end {
+ public:
+    explicit completes_at_the_end(detail::completion& completed) noexcept : completed_(&completed) {}
+    completes_at_the_end(completes_at_the_end&& other) noexcept
+        : completed_(std::exchange(other.completed_, nullptr)) {}
+    completes_at_the_end& operator=(completes_at_the_end&&) = delete;
+    ~completes_at_the_end() {
+        if (completed_ != nullptr) completed_->complete();
+    }
+
+ private:
+    detail::completion* completed_;
+};
+
+task<> lend_wait_and_end(std::optional<eager>& started, detail::completion& awaited, completes_at_the_end) {
+    started.emplace(wait_eagerly(awaited));
+    co_return;
+}
+
+/// What it has waited for comes when the frame of the task goes, and finds nobody who waits.
+CHIME_SCENARIO(task, that_has_ended_is_not_woken_for_a_coroutine_that_has_waited_in_its_place, .share = 2) {
+    detail::completion awaited;
+    std::optional<eager> started;
+    small_loop loop;
+    spawn_detached(*loop, lend_wait_and_end(started, awaited, completes_at_the_end(awaited)));
+    thread driver([&] { loop->run(); }, "loop");
+    driver.join();
+    loop.require_rest();
+}
+
+/// Whose wait it is, and whether that has a name yet.
+struct lent_wait {
+    timer_delay delay;
+    std::optional<eager> started;
+    timer_handle name;  ///< Plain: published by the flag.
+    base::atomic<bool> is_named{false};
+};
+
+eager sleep_eagerly(timer_delay& delay) {
+    co_await delay;
+    require(false, "nobody resumes it when its task has ended");
+}
+
+task<> lend_sleep_and_end(lent_wait& lent) {
+    lent.started.emplace(sleep_eagerly(lent.delay));
+    lent.name = lent.delay.handle();
+    lent.is_named.store(true, base::memory_order_release);
+    co_return;
+}
+
+/// Somebody holds on to the word of the task while that ends.
+CHIME_SCENARIO(task, that_ends_takes_a_sleep_in_its_place_along_though_somebody_postpones_that, .share = 2) {
+    small_loop loop;
+    const time_point began = shim::now();
+    lent_wait lent{.delay = timer_delay(loop->timers(), began + 2h), .started = {}, .name = {}};
+    spawn_detached(*loop, lend_sleep_and_end(lent));
+    thread driver([&] { loop->run(); }, "loop");
+    while (!lent.is_named.load(base::memory_order_acquire)) shim::yield();
+    loop->timers().postpone_until(lent.name, began + 1h);
+    driver.join();
+    require(!loop->timers().postpone_until(lent.name, began + 1h), "it has ended with the task");
+    require(shim::now() == began, "nobody waits for it");
+    loop.require_rest();
+}
+
+}  // namespace
