@@ -64,9 +64,9 @@ struct runtime_config {
     std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
     std::chrono::nanoseconds slack{};
-    /// Where timers crowd: after a turn that has fired eight or more, the next sleep lasts at least so long, unless something
-    /// is due already. The default is what the kernel allows itself with any thread that does not object. Only with the
-    /// clock of the system.
+    /// The same where timers crowd: after a turn that has fired eight or more, until the loop has slept. The larger one
+    /// counts. The default is what the kernel allows itself with any thread that does not object. Only with the clock of the
+    /// system.
     std::chrono::nanoseconds crowd_slack{std::chrono::microseconds{50}};
     std::size_t timer_budget = 512;  ///< Timers that fire in a turn before ready tasks have theirs.
     std::size_t task_budget = 512;   ///< Ready tasks that run in a turn before timers have theirs.

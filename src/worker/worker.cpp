@@ -191,7 +191,8 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
         base::yield_this_thread();
 
     if (was_parked && answer.ran == 0 && counters_.commands.get() == obeyed_before) counters_.idle_wakeups.add();
-    follows_crowd_ = follows_crowd_ || counters_.fired.get() - fired_before >= crowd;
+    // Other clocks do not sleep, so there is nothing to save.
+    if (clock_ == nullptr && counters_.fired.get() - fired_before >= crowd) follows_crowd_ = true;
     publish_wheel_counters();
     answer.wake_at = next_deadline();
     answer.is_busy = answer.is_busy || ready_count() != 0 || ordered_ != no_unit || taken_ != no_unit ||
@@ -205,17 +206,10 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
 
 ordinal worker::next_deadline() const noexcept {
     if (wheel_live_ == 0 && !base::has(base::old_bug::remembers_the_first)) return end_of_time;
-    return later_by(settings_.slack, wheel_.next_deadline());
-}
-
-/// Where timers crowd, each sleep would be shorter than what it takes to arrange it, and the processor would do nothing
-/// else. The next one lasts a little, so that it is worth it. What is due by now does not wait for that.
-ordinal worker::after_a_crowd(ordinal wake_at) noexcept {
-    if (!follows_crowd_ || clock_ != nullptr) return wake_at;  // Other clocks do not sleep.
-    const ordinal at = to_ordinal(now());
-    if (wake_at <= at) return wake_at;
-    follows_crowd_ = false;
-    return std::max(wake_at, later_by(settings_.crowd_slack, at));
+    // Where timers crowd, each sleep would be shorter than what it takes to arrange it, and the processor would do nothing
+    // else: those that come after a crowd share a wake-up.
+    const auto slack = follows_crowd_ ? std::max(settings_.slack, settings_.crowd_slack) : settings_.slack;
+    return later_by(slack, wheel_.next_deadline());
 }
 
 bool worker::is_out_of_work() const noexcept {
@@ -246,8 +240,9 @@ void worker::end_park() noexcept {
 }
 
 void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
-    const ordinal until = std::min(after_a_crowd(wake_at), to_ordinal(limit));
+    const ordinal until = std::min(wake_at, to_ordinal(limit));
     if (!begin_park(until, is_stopped)) return;
+    follows_crowd_ = false;
     if (clock_ == nullptr) {
         parking_.sleep(to_time_point(until));
     } else {

@@ -210,7 +210,6 @@ class worker final : public clock_listener {
     void share_slots(std::size_t most) noexcept CHIME_REQUIRES(owner_);
     void part_with(timed& its) const noexcept;
     [[nodiscard]] bool has_orders() const noexcept;
-    ordinal after_a_crowd(ordinal wake_at) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] bool tidy_up_elsewhere();
 
     // worker_ready.cpp
