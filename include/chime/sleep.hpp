@@ -87,6 +87,11 @@ namespace this_task {
 /// The clock of the context that runs the current task or callback; outside of one, the monotonic clock.
 [[nodiscard]] CHIME_API time_point now() noexcept;
 
+/// The same without a look at the clock: as of when the loop began its turn or, if a runtime has a metronome, as of the
+/// last look of that, whichever is later. Never ahead of now(), and never runs back on one worker; behind by as much as has
+/// run in this turn, or by metronome_period. For time stamps of logs and caches; deadlines take the real clock.
+[[nodiscard]] CHIME_API time_point coarse_now() noexcept;
+
 /// Was the current task asked to end, through its join_handle, or with everything else by timers::stop() or a shutdown?
 /// Every sleep ends at once then. A token of yours is another matter: ask that. False outside of a task.
 [[nodiscard]] CHIME_API bool is_cancelled() noexcept;

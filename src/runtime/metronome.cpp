@@ -57,8 +57,10 @@ void metronome::beat(time_point now) {
     beats_.fetch_add(1, base::memory_order_relaxed);
     const std::uint32_t count = watched_.seat_count();
     if (sights_.size() < count) sights_.resize(count, sight{.since = now});
+    const time_point shown = watched_.now();  // By the clock of the runtime, which may be another one than ours.
     for (std::uint32_t seat = 0; seat < count; ++seat) {
-        const worker& each = watched_.at(seat);
+        worker& each = watched_.at(seat);
+        each.show_time(shown);
         sight& last = sights_[seat];
         const std::uint64_t progress = each.progress();
         if (progress != last.progress || progress % 2 == 0) {

@@ -144,6 +144,12 @@ time_point this_task::now() noexcept {
     return mine != nullptr ? mine->now() : base::now();
 }
 
+time_point this_task::coarse_now() noexcept {
+    const detail::worker* const mine = detail::worker::current;
+    detail::worker::assume_owner(mine);
+    return mine != nullptr ? mine->coarse_now() : base::now();
+}
+
 bool this_task::is_cancelled() noexcept {
     const detail::worker* const mine = detail::worker::current;
     detail::worker::assume_owner(mine);

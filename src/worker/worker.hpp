@@ -114,6 +114,13 @@ class worker final : public clock_listener {
     /// has begun to drive it, or has found it to be the current one.
     static void assume_owner([[maybe_unused]] const worker* driven) noexcept CHIME_ASSUMES(driven->owner_) {}
 
+    /// The time without a look at the clock: as of the beginning of this turn, or of what the metronome has shown since.
+    [[nodiscard]] time_point coarse_now() const noexcept CHIME_REQUIRES(owner_) {
+        return to_time_point(std::max(now_, shown_time_.load(base::memory_order_relaxed)));  // Nothing comes with it.
+    }
+    /// The metronome has looked at the clock. That thread alone.
+    void show_time(time_point now) noexcept { shown_time_.store(to_ordinal(now), base::memory_order_relaxed); }
+
     // --- For the task that is executing.
 
     bool sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
@@ -383,6 +390,7 @@ class worker final : public clock_listener {
     base::atomic<bool> is_called_{false};  ///< Somebody has work for it; see crew::call_somebody().
     base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
     base::atomic<std::uint64_t> wakeups_{0};
+    base::atomic<ordinal> shown_time_{0};
 };
 
 }  // namespace chime::inline v0::detail

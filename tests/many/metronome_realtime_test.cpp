@@ -40,6 +40,26 @@ class told {
     std::vector<stuck_worker> reports_;
 };
 
+TEST(the_metronome, moves_the_coarse_time_of_a_worker_that_is_busy) {
+    const watchdog guard("coarse time", 30s);
+    runtime home({.workers = 1, .metronome = true, .metronome_period = 1ms});
+    std::atomic<bool> has_moved{false};
+    home.timers().after(0s, [&] {
+        const time_point before = this_task::coarse_now();
+        EXPECT_LE(before, this_task::now());
+        time_point seen = before;
+        while (seen < before + 10ms) {  // Only somebody else can move it.
+            const time_point next = this_task::coarse_now();
+            EXPECT_GE(next, seen) << "it runs back";
+            EXPECT_LE(next, this_task::now()) << "it is ahead";
+            seen = next;
+        }
+        has_moved = true;
+    });
+    await_that([&] { return has_moved.load(); });
+    check_ledger_after_shutdown(home);
+}
+
 TEST(the_metronome, reports_a_stuck_worker_once_with_its_number) {
     const watchdog guard("a stuck worker", 30s);
     told reports;

@@ -180,6 +180,26 @@ TEST(this_task, tells_the_time_of_its_context) {
     check_ledger_at_rest(context);
 }
 
+TEST(coarse_now, is_the_time_of_the_turn_and_looks_at_no_clock) {
+    testing::virtual_context context;
+    const time_point start = context.now();
+    std::vector<duration> seen;
+    const auto note = [&] { seen.push_back(this_task::coarse_now() - start); };
+    context->timers().after(1s, [&] {
+        note();
+        context.clock().advance(35ms);
+        note();
+        EXPECT_EQ(this_task::now(), start + 1s + 35ms);
+    });
+    context->timers().after(1s, note);      // In the same turn.
+    context->timers().after(1010ms, note);  // In the next one.
+    context.advance(2s);
+    EXPECT_EQ(seen, (std::vector<duration>{1s, 1s, 1s, 1035ms}));
+    const time_point before = clock::now();
+    EXPECT_GE(this_task::coarse_now(), before) << "outside of a loop it is the real time";
+    check_ledger_at_rest(*context);
+}
+
 task<> sleep_with([[maybe_unused]] witness kept) {
     co_await sleep_for(1s);
 }
