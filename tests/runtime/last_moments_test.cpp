@@ -2,6 +2,7 @@
 //
 // User code that runs at the very end of something: of a task, of a thread, of a context.
 #include "runtime/watchdog.hpp"
+#include "support/eager.hpp"
 #include "support/ledger.hpp"
 #include "support/random.hpp"
 #include "support/refusal.hpp"
@@ -205,31 +206,6 @@ TEST(io_context, is_given_work_by_the_last_destructors_of_a_thread) {
 }
 
 // --- A coroutine that somebody starts beside a task.
-
-/// Begins at once, and nobody awaits it.
-class eager {
- public:
-    struct promise_type {
-        [[nodiscard]] eager get_return_object() noexcept {
-            return eager(std::coroutine_handle<promise_type>::from_promise(*this));
-        }
-        [[nodiscard]] static std::suspend_never initial_suspend() noexcept { return {}; }
-        [[nodiscard]] static std::suspend_always final_suspend() noexcept { return {}; }
-        void return_void() const noexcept {}
-        [[noreturn]] void unhandled_exception() const { std::terminate(); }
-    };
-
-    eager(eager&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
-    eager& operator=(eager&&) = delete;
-    ~eager() {
-        if (frame_) frame_.destroy();
-    }
-
- private:
-    explicit eager(std::coroutine_handle<> frame) noexcept : frame_(frame) {}
-
-    std::coroutine_handle<> frame_;
-};
 
 eager sleep_eagerly() {
     co_await sleep_for(1s);

@@ -3,6 +3,7 @@
 #include "shim/engine/explore.hpp"
 #include "shim/small_crew.hpp"
 #include "shim/small_loops.hpp"
+#include "support/eager.hpp"
 
 #include <chime/io_context.hpp>
 #include <chime/sleep.hpp>
@@ -28,6 +29,7 @@ using namespace std::chrono_literals;
 using shim::require;
 using shim::thread;
 using test::crew_threads;
+using test::eager;
 using test::small_crew;
 using test::small_loop;
 
@@ -73,31 +75,6 @@ CHIME_SCENARIO(task, that_yields_goes_on_at_once_wherever_somebody_takes_it, .sh
 }
 
 // --- In the place of another.
-
-/// Begins at once, and nobody awaits it.
-class eager {
- public:
-    struct promise_type {
-        [[nodiscard]] eager get_return_object() noexcept {
-            return eager(std::coroutine_handle<promise_type>::from_promise(*this));
-        }
-        [[nodiscard]] static std::suspend_never initial_suspend() noexcept { return {}; }
-        [[nodiscard]] static std::suspend_always final_suspend() noexcept { return {}; }
-        void return_void() const noexcept {}
-        [[noreturn]] void unhandled_exception() const { std::terminate(); }
-    };
-
-    eager(eager&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
-    eager& operator=(eager&&) = delete;
-    ~eager() {
-        if (frame_) frame_.destroy();
-    }
-
- private:
-    explicit eager(std::coroutine_handle<> frame) noexcept : frame_(frame) {}
-
-    std::coroutine_handle<> frame_;
-};
 
 eager wait_eagerly(detail::completion& awaited) {
     detail::completion_awaiter waiting(awaited);
