@@ -74,6 +74,24 @@ CHIME_SCENARIO(task, that_yields_goes_on_at_once_wherever_somebody_takes_it, .sh
     workers.finish();
 }
 
+// --- Telling the time.
+
+task<> see_time(small_crew& on, time_point shown) {
+    const time_point seen = this_task::coarse_now();
+    require(seen == shown, "what it was shown is later than its turn");
+    on.note_end();
+    co_return;
+}
+
+CHIME_SCENARIO(coarse_time, is_what_a_worker_was_shown_if_that_is_later, .share = 16) {
+    small_crew one(1, 1);
+    const time_point shown = shim::now() + 1h;
+    one->at(0).show_time(shown);
+    one.spawn(see_time(one, shown));
+    crew_threads workers(one, {&small_crew::drive});
+    workers.finish();
+}
+
 // --- In the place of another.
 
 eager wait_eagerly(detail::completion& awaited) {
