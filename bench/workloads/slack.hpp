@@ -20,8 +20,8 @@ namespace chime_bench {
 /// A phone, or a machine with many quiet tenants: timers that need not be exact, where every wake-up costs power.
 ///
 /// N timers at random times within a second, on one loop that sleeps in between; the variants differ in how much slack it
-/// may use to let neighbours share a wake-up; `none` has none where they crowd, either. The time shown is the median lateness; beside it the 99th percentile, how
-/// often the loop went to sleep, and the processor time.
+/// may use to let neighbours share a wake-up; `none` has none where they crowd, either. The time shown is the median
+/// lateness; beside it the 99th percentile, how often the loop went to sleep, and the processor time.
 struct slack {
     static constexpr std::string_view name = "slack";
     static constexpr std::string_view one_operation = "median lateness of N timers within a second, in real time";

@@ -59,8 +59,9 @@ class [[nodiscard("await it to know that nothing runs any more")]] cancel_and_jo
 ///
 /// Belongs to an io_context (or runtime) and lives as long. Everything here may be called from any thread, with any
 /// std::chrono::duration and any time_point of chime's clock: fractions are rounded up, what is too long is `never`, zero
-/// or less is due now, and NaN is refused with std::system_error (std::errc::invalid_argument). Nothing ever runs before its deadline; what is due runs
-/// in the order of (deadline, arming), on the thread that runs the context. After warm-up nothing is allocated.
+/// or less is due now, and NaN is refused with std::system_error (std::errc::invalid_argument). Nothing ever runs before
+/// its deadline; what is due runs in the order of (deadline, arming), on the thread that runs the context. After warm-up
+/// nothing is allocated.
 class timers {
  public:
     using clock = chime::clock;

@@ -15,7 +15,8 @@
 namespace chime::inline v0::detail {
 
 /// Looks after the workers of a crew while any of them is awake: who is stuck in user code, what is to be told to whoever
-/// exports numbers, and what time it is, for those who need not know exactly. Silent while all of them sleep. Nothing depends on it.
+/// exports numbers, and what time it is, for those who need not know exactly. Silent while all of them sleep. Nothing
+/// depends on it.
 class metronome {
  public:
     struct report {
