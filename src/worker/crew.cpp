@@ -183,6 +183,12 @@ void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
     }
 }
 
+/// Somebody leaves whose next number this is. Relaxed: see worker::take_commands().
+void crew::raise_left_number(std::uint64_t least) noexcept {
+    std::uint64_t before = left_number_.load(base::memory_order_relaxed);
+    while (before < least && !left_number_.compare_exchange_weak(before, least, base::memory_order_relaxed)) {}
+}
+
 void crew::inject(unit_index index) noexcept {
     injection_.push(units_, index);
     call_somebody();
@@ -220,7 +226,7 @@ bool crew::is_anybody_parked() const noexcept {
 }
 
 bool crew::has_ready_work() const noexcept {
-    if (!injection_.is_empty() || !merged_.is_empty()) return true;
+    if (!injection_.is_empty() || !merged_.is_empty() || !merged_later_.is_empty()) return true;
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
         if (!at(seat).ring_.is_empty()) return true;

@@ -169,6 +169,7 @@ class crew {
     void send(unit_index index, timed& its, ordinal deadline) noexcept;
     void send_to_all(unit_index index, timed& its) noexcept;
     void ring_owner(const timed& its, ordinal deadline) noexcept;
+    void raise_left_number(std::uint64_t least) noexcept;
     void call_somebody() noexcept;
     [[nodiscard]] bool has_ready_work() const noexcept;
     [[nodiscard]] bool is_anybody_parked() const noexcept;
@@ -236,12 +237,15 @@ class crew {
     /// A thread that is no worker has made new units for want of free ones.
     base::atomic<bool> is_short_of_callbacks_{false};
     base::atomic<bool> is_short_of_slots_{false};
+    /// Above the numbers of all that was ever left behind.
+    base::atomic<std::uint64_t> left_number_{0};
 
     // Who sleeps, who looks for work.
     alignas(base::cache_line_bytes) base::atomic<std::uint32_t> parked_{0};
     base::atomic<std::uint32_t> searching_{0};
     injection injection_;  ///< Ready tasks of nobody.
     inbox merged_;         ///< Timers and sleeping tasks of nobody.
+    inbox merged_later_;   ///< Those that are not due for a while, in any order.
 
     base::atomic<std::uint32_t> guards_{0};    ///< Those who keep a loop from being out of work.
     base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are sending a task here this moment.

@@ -152,6 +152,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const std::uint64_t fired_before = counters_.fired.get();
     counters_.turns.add();
     obey(is_bounded ? settings_.command_budget : unlimited_commands);
+    if (!is_alone_) adopt_some();
     if (owed_callbacks_ != 0) pay_callbacks();
     if (owed_slots_ != 0) pay_slots();
     if (is_wanted_.load(base::memory_order_relaxed)) [[unlikely]] {
@@ -196,8 +197,8 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     publish_wheel_counters();
     answer.wake_at = next_deadline();
     answer.is_busy = answer.is_busy || ready_count() != 0 || ordered_ != no_unit || taken_ != no_unit ||
-                     !inbox_.is_empty() || answer.wake_at <= now_ || (crew_.is_stopped() && !is_swept()) ||
-                     (!is_alone_ && crew_.has_ready_work());
+                     adopted_later_ != no_unit || !inbox_.is_empty() || answer.wake_at <= now_ ||
+                     (crew_.is_stopped() && !is_swept()) || (!is_alone_ && crew_.has_ready_work());
     if (settings_.times_callbacks) {
         counters_.longest_turn_ns.raise_to(static_cast<std::uint64_t>((now() - began).count()));
     }

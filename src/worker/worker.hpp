@@ -38,6 +38,7 @@ struct worker_settings {
     std::size_t ready_budget = 512;
     std::size_t inline_budget = std::numeric_limits<std::size_t>::max();
     std::size_t command_budget = 4096;
+    std::size_t adoption_budget = 1024;
     std::chrono::nanoseconds slack{};
     std::chrono::nanoseconds crowd_slack{};
     bool resumes_inline = true;
@@ -206,6 +207,7 @@ class worker final : public clock_listener {
     [[nodiscard]] unit_index take_commands() noexcept CHIME_REQUIRES(owner_);
     void obey_one(unit_index index) CHIME_REQUIRES(owner_);
     void adopt(unit_index index, timed& its) noexcept CHIME_REQUIRES(owner_);
+    void adopt_some() CHIME_REQUIRES(owner_);
 
     // worker.cpp
     void fire_due(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
@@ -234,9 +236,9 @@ class worker final : public clock_listener {
     // worker_retire.cpp
     void load_what_is_due_meanwhile() noexcept CHIME_REQUIRES(owner_);
     void call_heir() noexcept CHIME_REQUIRES(owner_);
-    void give_away_chain(unit_index chain) noexcept CHIME_REQUIRES(owner_);
-    void give_away(unit_index index) noexcept CHIME_REQUIRES(owner_);
-    void give_away_timer(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void give_away_chain(unit_index chain, inbox& to) noexcept CHIME_REQUIRES(owner_);
+    void give_away(unit_index index, inbox& to) noexcept CHIME_REQUIRES(owner_);
+    void give_away_timer(unit_index index, inbox& to) noexcept CHIME_REQUIRES(owner_);
 
     // worker_timers.cpp, and inline in hot_paths.hpp
     [[nodiscard]] arming begin_arming() CHIME_REQUIRES(owner_);
@@ -345,6 +347,7 @@ class worker final : public clock_listener {
     unit_index taken_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< From the inbox, last first; being put in order.
     unit_index ordered_ CHIME_GUARDED_BY(owner_) = no_unit;
     bool is_ordering_ CHIME_GUARDED_BY(owner_) = false;
+    unit_index adopted_later_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< Taken, not looked at yet, and due some time.
 
     std::array<unstamped, most_unstamped> unstamped_ CHIME_GUARDED_BY(owner_);
     std::size_t unstamped_count_ CHIME_GUARDED_BY(owner_) = 0;

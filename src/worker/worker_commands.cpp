@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/thread.hpp"
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
 #include "worker/worker.hpp"
@@ -54,6 +55,9 @@ void worker::obey(std::size_t budget) {
 unit_index worker::take_commands() noexcept {
     const unit_index own = inbox_.take_all();
     if (is_alone_) return own;
+    // The same for what is left for later. Relaxed: who has seen somebody leave, and sends us a timer, has made us see it.
+    const std::uint64_t left = crew_.left_number_.load(base::memory_order_relaxed);
+    next_number_ = std::max(next_number_, (left & ~timed::owner_mask) | seat_);
     const unit_index orphaned = crew_.merged_.take_all();
     if (own == no_unit || orphaned == no_unit) return own == no_unit ? orphaned : own;
     unit_index first = own;
@@ -94,6 +98,22 @@ void worker::obey_one(unit_index index) {
         break;
     default: break;
     }
+}
+
+/// Timers that somebody has left behind and that are not due for a while: some at a time, in any order, behind all that is
+/// asked of us. There may be a million of them, and nobody is in a hurry: whoever needs this processor gets it.
+void worker::adopt_some() {
+    if (adopted_later_ == no_unit) adopted_later_ = crew_.merged_later_.take_all();
+    for (std::size_t left = settings_.adoption_budget; left != 0 && adopted_later_ != no_unit; --left) {
+        const unit_index index = adopted_later_;
+        wheel_.reserve(1);  // As in obey().
+        if (wheel_.is_advancing()) wheel_.reserve_near(1);
+        adopted_later_ = units_.at(index).link.load(base::memory_order_relaxed);
+        if (adopted_later_ != no_unit) units_.prefetch(adopted_later_);
+        obey_one(index);
+        counters_.commands.add();
+    }
+    if (adopted_later_ != no_unit) base::yield_this_thread();
 }
 
 /// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it again.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/thread.hpp"
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
 #include "worker/worker.hpp"
@@ -16,11 +17,26 @@ namespace chime::inline v0::detail {
 
 namespace {
 
-/// Whatever is due by then must not wait for a look at all records, which takes some tens of milliseconds for a million.
-constexpr ordinal soon_ns = 1'000'000'000;
-
-/// And what is due before we are through is given away in order: whoever takes the first of them finds them due, and fires them.
+/// What is due before we are through is given away in order: whoever takes the first of them finds them due, and fires them.
 constexpr ordinal meanwhile_ns = 100'000'000;
+
+/// And what may be due before somebody has adopted all of a million must not wait for its turn among them: a look at a record
+/// and the way into another wheel take less than this.
+constexpr ordinal adopted_within_ns = 200;
+
+/// So many are due that somebody shall begin with them while we go on.
+constexpr std::size_t worth_a_call = 64;
+
+/// Gives way every now and then. All processors may be busy, and those who fire what is due must not wait for who leaves.
+class giving_way {
+ public:
+    void count() noexcept {
+        if (++steps_ % 1024 == 0) base::yield_this_thread();
+    }
+
+ private:
+    std::size_t steps_ = 0;
+};
 
 /// A chain that was last first, first first.
 unit_index turned_round(const units& all, unit_index chain, unit_index behind) noexcept {
@@ -37,24 +53,37 @@ unit_index turned_round(const units& all, unit_index chain, unit_index behind) n
 void worker::retire() noexcept {
     now_ = std::max(now_, to_ordinal(now()));  // It may have slept since its last turn.
     load_what_is_due_meanwhile();
+    crew_.raise_left_number(next_number_);
     // From here on whoever wants something of us turns to everybody.
     const unit_index last_commands = inbox_.close();
-    give_away_chain(turned_round(units_, std::exchange(taken_, no_unit), std::exchange(ordered_, no_unit)));
-    give_away_chain(turned_round(units_, last_commands, no_unit));
+    give_away_chain(turned_round(units_, std::exchange(taken_, no_unit), std::exchange(ordered_, no_unit)),
+                    crew_.merged_);
+    give_away_chain(turned_round(units_, last_commands, no_unit), crew_.merged_);
     is_ordering_ = false;
 
     // Those that are due soon first, and somebody called for them: with a million timers the rest takes a while.
-    while (const std::optional<unit_index> index = wheel_.take_loaded()) give_away_timer(*index);
+    for (std::size_t given = 1; const std::optional<unit_index> index = wheel_.take_loaded(); ++given) {
+        give_away_timer(*index, crew_.merged_);
+        if (given == worth_a_call) call_heir();
+    }
     call_heir();
-    wheel_.visit_until(now_ + soon_ns, [this](unit_index index) {
+    giving_way way;
+    const ordinal soon = now_ + meanwhile_ns + adopted_within_ns * (callbacks_.size() + slots_.size());
+    wheel_.visit_until(soon, [&](unit_index index) {
         assume_owner(this);  // As we are.
-        give_away_timer(index);
+        give_away_timer(index, crew_.merged_);
+        way.count();
     });
     call_heir();
+    give_away_chain(std::exchange(adopted_later_, no_unit), crew_.merged_later_);
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
-        give_away_timer(callback_pool::index_of(position));
+        give_away_timer(callback_pool::index_of(position), crew_.merged_later_);
+        way.count();
     }
-    for (std::size_t position = 0; position < slots_.size(); ++position) give_away_timer(slot_pool::index_of(position));
+    for (std::size_t position = 0; position < slots_.size(); ++position) {
+        give_away_timer(slot_pool::index_of(position), crew_.merged_later_);
+        way.count();
+    }
     wheel_.clear(wheel_live_);
     wheel_.begin_anew(now_);  // For whoever has this seat next.
     for (; wheel_live_ != 0; --wheel_live_) wheel_.count_end();
@@ -93,28 +122,28 @@ void worker::pass_on_call() noexcept {
 
 /// Units that are linked already, first first. Timers among them that were not accepted yet are numbered here, behind those
 /// that were: they keep their order wherever they go.
-void worker::give_away_chain(unit_index chain) noexcept {
+void worker::give_away_chain(unit_index chain, inbox& to) noexcept {
     while (chain != no_unit) {
         timed& its = units_.at(chain);
         const unit_index next = its.link.load(base::memory_order_relaxed);
         if ((chain & slot_bit) == 0 && !its.is_numbered()) {
             its.set_number((take_number() & ~timed::owner_mask) | its.owner());
         }
-        give_away(chain);
+        give_away(chain, to);
         chain = next;
     }
 }
 
-void worker::give_away(unit_index index) noexcept {
+void worker::give_away(unit_index index, inbox& to) noexcept {
     timed& its = units_.at(index);
     if (its.owner() == seat_) counters_.migrated.add();  // Otherwise it comes from there, and was counted before.
     its.set_owner(timed::nobody);
-    static_cast<void>(crew_.merged_.push(units_, index));  // Is never closed.
+    static_cast<void>(to.push(units_, index));  // Is never closed.
 }
 
 /// If it is ours and pending. What somebody else has linked already he takes to the merge queue himself, because our inbox
 /// is closed.
-void worker::give_away_timer(unit_index index) noexcept {
+void worker::give_away_timer(unit_index index, inbox& to) noexcept {
     timed& its = units_.at(index);
     state_word value = its.state.load(base::memory_order_acquire);
     for (;;) {
@@ -129,7 +158,7 @@ void worker::give_away_timer(unit_index index) noexcept {
         crew_.send(index, its, end_of_time);
         return;
     }
-    give_away(index);
+    give_away(index, to);
 }
 
 }  // namespace chime::inline v0::detail

@@ -45,7 +45,7 @@ class two_workers {
     }
     two_workers(const two_workers&) = delete;
     two_workers& operator=(const two_workers&) = delete;
-    ~two_workers() { both_.at(1).end_drive(); }
+    ~two_workers() { both_.at(staying_).end_drive(); }
 
     /// Runs `run_it` as a task on that worker.
     void on(std::uint32_t seat, std::function<void()> run_it) {
@@ -71,26 +71,37 @@ class two_workers {
 
     void advance_to(time_point time) { clock_.advance_to(time); }
 
-    void retire_the_first() {
-        detail::worker& its = both_.at(0);
-        detail::worker::assume_owner(&its);
-        its.retire();
-        its.end_drive();
+    void retire_the_first() { retire(0); }
+    /// After the first: somebody else has its seat by then.
+    void replace_the_second() {
+        EXPECT_EQ(both_.add_worker(), &both_.at(0));
+        EXPECT_TRUE(both_.at(0).try_begin_drive());
+        staying_ = 0;
+        retire(1);
     }
 
     [[nodiscard]] timer_stats stats() const { return both_.stats(); }
 
  private:
+    void retire(std::uint32_t seat) {
+        detail::worker& its = both_.at(seat);
+        detail::worker::assume_owner(&its);
+        its.retire();
+        its.end_drive();
+    }
+
     [[nodiscard]] detail::worker_settings bounded() {
         detail::worker_settings settings;
         settings.clock = &clock_;
         settings.fire_budget = 1;  // And a few dozen tickets are looked at in a turn.
         settings.command_budget = 3;
+        settings.adoption_budget = 2;
         return settings;
     }
 
     testing::virtual_clock clock_;
     detail::crew both_;
+    std::uint32_t staying_ = 1;
 };
 
 /// Two of the first worker, due so many ticks after the start. They are adopted when both are due, while the second worker
@@ -146,6 +157,72 @@ TEST(adopted_timers, fire_in_their_order_though_they_are_adopted_a_few_at_a_time
     for (int turns = 0; turns < 3 * many; ++turns) both.turn(1);
     EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
     EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+/// So many of the first worker that adopting them takes a while, which are not due for an hour.
+void arm_for_later(two_workers& both, int count, std::vector<int>& order) {
+    both.on(0, [&] {
+        for (int rank = 0; rank < count; ++rank) {
+            both.arm(start + 1h, [&order, rank] { order.push_back(rank); });
+        }
+    });
+}
+
+TEST(adopted_timers, that_are_due_much_later_keep_nobody_waiting) {
+    constexpr int many = 1000;
+    two_workers both;
+    std::vector<int> order;
+    arm_for_later(both, many, order);
+    both.turn(1);
+    both.retire_the_first();
+    bool has_fired = false;
+    both.arm(start + 10ms, [&has_fired] { has_fired = true; });
+    both.turn(1);
+    both.advance_to(start + 10ms);
+    both.turn(1);
+    EXPECT_TRUE(has_fired);
+    EXPECT_LT(both.stats().adopted, 10U) << "the others have time";
+    int turns_until_rest = 0;
+    while (turns_until_rest < many && both.turn(1).is_busy) ++turns_until_rest;
+    EXPECT_EQ(both.stats().adopted, static_cast<std::uint64_t>(many)) << "L7";
+    both.advance_to(start + 1h);
+    for (int turns = 0; turns < 2 * many; ++turns) both.turn(1);
+    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+}
+
+TEST(adopted_timers, go_on_to_the_next_if_who_adopts_them_leaves_in_the_middle_of_it) {
+    constexpr int many = 100;
+    two_workers all;
+    std::vector<int> order;
+    arm_for_later(all, many, order);
+    all.turn(1);
+    all.retire_the_first();
+    for (int turns = 0; turns < 10; ++turns) all.turn(1);
+    EXPECT_EQ(all.stats().adopted, 20U);
+    all.replace_the_second();
+    for (int turns = 0; turns < many; ++turns) all.turn(0);
+    EXPECT_EQ(all.stats().adopted, 120U);
+    EXPECT_EQ(all.stats().migrated, 120U) << "L7";
+    all.advance_to(start + 1h);
+    for (int turns = 0; turns < 2 * many; ++turns) all.turn(0);
+    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+}
+
+TEST(adopted_timers, come_before_what_was_armed_for_the_same_time_after_they_were_left) {
+    constexpr int many = 100;
+    two_workers both;
+    std::vector<int> order;
+    arm_for_later(both, many, order);
+    both.turn(1);
+    both.retire_the_first();
+    both.arm(start + 1h, [&order, last = many] { order.push_back(last); });
+    for (int turns = 0; turns < many; ++turns) both.turn(1);
+    both.advance_to(start + 1h);
+    for (int turns = 0; turns < 2 * many; ++turns) both.turn(1);
+    EXPECT_EQ(order.size(), static_cast<std::size_t>(many) + 1);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
 }
 
 }  // namespace

@@ -297,6 +297,29 @@ CHIME_SCENARIO(crew, fires_in_order_what_is_given_away_one_after_the_other, .sha
     workers.finish();
 }
 
+/// Timers that are adopted one at a time, by one who leaves in the middle of it, and postponed meanwhile.
+CHIME_SCENARIO(crew, fires_in_time_what_is_left_for_later_by_two_who_retire, .share = 4) {
+    detail::worker_settings settings = small_crew::small();
+    settings.adoption_budget = 1;
+    small_crew three(3, 2, settings);
+    const time_point due = shim::now() + 1ms;
+    const auto fire = [&three, due] {
+        require(shim::now() == due, "it fires at its deadline");
+        three.note_end();
+    };
+    const timer_handle first = three.arm(due + 1h, fire);
+    const timer_handle second = three.arm(due + 1h, fire);
+    three.settle(0);
+    three.settle(1);
+    three.lay_down(2);
+    three.tell_to_retire(0);
+    three.tell_to_retire(1);
+    crew_threads workers(three, {&small_crew::drive_on, &small_crew::drive_on, &small_crew::wake_up_and_drive});
+    require(three->postpone(first, detail::wait_limit::at(due)), "it is pending");
+    require(three->postpone(second, detail::wait_limit::at(due)), "it is pending");
+    workers.finish();
+}
+
 // --- Free records.
 
 /// The only record is on its way back to a worker that nobody drives yet. Whoever needs it fetches it from there, or is

@@ -3,10 +3,10 @@
 /* mutants: M_INBOX_UNSEEN M_MERGED_UNSEEN M_OWNER_KEPT M_OWNER_LATE M_MARK_KEPT M_COUNTS_TWICE M_POURS_LINKED */
 /* mutants: M_POURS_VACANT M_POURS_OTHERS M_SEAT_UNSCANNED M_SCAN_LINKED M_SCAN_LOCKED M_SCAN_ENDING */
 /* mutants: M_DRAIN_FREES_LOCKED M_PUSHES_LINKED M_ARMS_UNNUMBERED M_NUMBERS_NOT_RAISED M_MERGED_TAKEN_FIRST */
-/* mutants: M_MERGED_OBEYED_LAST */
+/* mutants: M_MERGED_OBEYED_LAST M_LATER_UNSEEN M_LATER_KEPT M_LEFT_NUMBER_UNKNOWN */
 
 /* How a worker leaves and others take over what it had: worker_retire.cpp, send(), send_to_all(), add_worker() and
- * is_seat_clean() in crew.cpp, take_commands(), obey_one() and adopt() in worker_commands.cpp, and those who want
+ * is_seat_clean() in crew.cpp, take_commands(), obey_one(), adopt() and adopt_some() in worker_commands.cpp, and those who want
  * something of a timer meanwhile: arm() in crew_timers.cpp, cancel() in crew_cancel.cpp, postpone() in crew_postpone.cpp.
  *
  * Every record has a word, and an owner: the worker in whose wheel its ticket is. Whoever wants something of the owner
@@ -23,14 +23,19 @@
  * after it has linked a record the worker looks once more whose it is, and sends it to whoever that may be. At last it
  * wakes somebody. Whether it closes its inbox or gives its timers away first does not matter.
  *
+ * Timers that are not due for a while it gives to a queue of their own, from which whoever takes them obeys a few in a
+ * turn, behind the rest, and in any order. They have their numbers. So that what comes after them has higher ones, who
+ * retires says how far he has counted before he closes his inbox.
+ *
  * The seat may be taken by a new worker when no record is owned by it that somebody still may be about to push: one
  * that is linked, locked or ending. A record that somebody arms for the seat after that is a new one, and has no ticket.
  *
  * A closure ends once, and a record is given back once, and not while it is linked or locked. When all has come to
  * rest, what is armed has one valid ticket, in the wheel of its owner, who has not left, and not later than its
- * deadline; nothing is in the merge queue, nor in the inbox of somebody who has left; and as much was adopted as was
+ * deadline; nothing is in a queue of nobody's, nor in the inbox of somebody who has left; and as much was adopted as was
  * given away. Timers that one thread has sent to one worker are numbered in their order, wherever they are then; so are
- * those that one worker has numbered.
+ * those that one worker has numbered, and those of which the first was accepted by a worker that had left before the
+ * second was armed.
  *
  * Time does not matter here: any ticket may be due at any moment. Nor does it matter who is woken among those who sleep,
  * and what he does first: see steal.pml. A task that sleeps is given away like a timer.
@@ -60,6 +65,9 @@
  * M_NUMBERS_NOT_RAISED  who adopts a record goes on with his own numbers
  * M_MERGED_TAKEN_FIRST  the merge queue is taken before the inbox
  * M_MERGED_OBEYED_LAST  what is in the merge queue is obeyed after what is in the inbox
+ * M_LATER_UNSEEN        what is left for later is not looked at again after publishing
+ * M_LATER_KEPT          who retires keeps what he has taken of that and not obeyed yet
+ * M_LEFT_NUMBER_UNKNOWN who retires does not say how far he has counted
  */
 
 #define SEATS 3
@@ -109,6 +117,8 @@ byte places[6];             /* The deadlines that they were put in for. */
 byte inbox[SEATS];
 byte taken[SEATS];
 byte merged = 0;
+byte later = 0;
+byte adopted_later[SEATS];
 
 bool is_published[SEATS];
 bool leaves[SEATS];
@@ -118,6 +128,7 @@ bool has_left[SEATS];
 bool is_ordered = false;
 byte number[UNITS];         /* 0: it has none yet. */
 byte next_number[SEATS];
+byte left_number = 0;
 
 byte fires_left = 0;
 
@@ -129,9 +140,12 @@ byte adopted = 0;
 byte asleep = 0;
 byte sent_to[UNITS];        /* Whose inbox has taken it when it was armed. */
 byte numbered_by[UNITS];
+bool is_accepted[UNITS];    /* Its number is from when its owner accepted it. */
 
-#define is_taken(u) (is_in(taken[0], u) || is_in(taken[1], u) || is_in(taken[2], u))
-#define is_pushed(u) (is_in(inbox[0], u) || is_in(inbox[1], u) || is_in(inbox[2], u) || is_in(merged, u) || is_taken(u))
+#define is_taken(u) (is_in(taken[0], u) || is_in(taken[1], u) || is_in(taken[2], u) || is_in(adopted_later[0], u) || \
+                     is_in(adopted_later[1], u) || is_in(adopted_later[2], u))
+#define is_pushed(u) (is_in(inbox[0], u) || is_in(inbox[1], u) || is_in(inbox[2], u) || is_in(merged, u) || \
+                      is_in(later, u) || is_taken(u))
 
 /* Every atomic sequence below touches what others can see once, like one instruction of the code. The observer's
  * variables do not count, nor does what is only written by who has the record linked, and read by who drains it. A loop
@@ -150,9 +164,9 @@ inline call_somebody() {
     }
 }
 
-/* inbox::push(), onto the merge queue. */
-inline push_merged(u) {
-    atomic { assert(!is_pushed(u) && (word[u] & LINKED)); merged = joined(merged, (u) + 1) }
+/* inbox::push(), onto the merge queue, or onto that for later. */
+inline push_to(queue, u) {
+    atomic { assert(!is_pushed(u) && (word[u] & LINKED)); queue = joined(queue, (u) + 1) }
 }
 
 /* send_to_all(). */
@@ -163,7 +177,7 @@ inline send_to_all(u) {
         owner[u] = NOBODY
 #endif
     };
-    push_merged(u)
+    push_to(merged, u)
 }
 
 /* send(). The owner does not change while the record is linked by us. */
@@ -305,13 +319,13 @@ inline number_it(u) {
     fi
 }
 
-/* obey_one(), adopt(), accept(). */
-inline obey_one(u) {
+/* obey_one(), adopt(), accept(): of what was taken. */
+inline obey_one(queue, u) {
 #ifdef M_OWNER_LATE
     atomic { word[u] = word[u] & ~LINKED; value = word[u] };
 #endif
     atomic {
-        taken[me] = rest_of(taken[me]);
+        queue = rest_of(queue);
         if
         :: owner[u] != me ->
            owner[u] = me;
@@ -332,6 +346,7 @@ inline obey_one(u) {
     :: state_of(value) == ARMED ->
        word[u] = word[u] & ~MOVED;
        atomic {
+           is_accepted[u] = is_accepted[u] || (is_ordered && number[u] == 0);
            number_it(u);
            if
            :: mark[u] == 0 || deadline[u] < place_in(me, u) ->
@@ -387,7 +402,7 @@ inline fire_one(u) {
 }
 
 /* give_away(). */
-inline give_away(u) {
+inline give_away(u, queue) {
     atomic {
 #ifdef M_COUNTS_TWICE
         given_away++;
@@ -396,7 +411,7 @@ inline give_away(u) {
 #endif
         owner[u] = NOBODY
     };
-    push_merged(u)
+    push_to(queue, u)
 }
 
 /* give_away_timer(). */
@@ -426,10 +441,11 @@ inline give_away_timer(u) {
     :: is_won ->
        is_won = false;
 #ifdef M_POURS_OTHERS
-       give_away(u)
+       give_away(u, later)
 #else
        if
-       :: owner[u] == me -> give_away(u)
+       :: owner[u] == me -> give_away(u, later)
+       :: owner[u] == me -> give_away(u, merged)     /* It is due soon. */
        :: else -> send(u, true)
        fi
 #endif
@@ -458,7 +474,12 @@ turn:
     if
     :: taken[me] != 0 ->
        u = first_of(taken[me]);
-       obey_one(u);
+       obey_one(taken[me], u);
+       goto turn
+    :: adopted_later[me] != 0 ->
+       /* adopt_some(). */
+       u = first_of(adopted_later[me]);
+       obey_one(adopted_later[me], u);
        goto turn
     :: else ->
        /* take_commands(). */
@@ -467,14 +488,16 @@ turn:
        atomic { taken[me] = joined(taken[me], inbox[me]); inbox[me] = 0 };
 #else
        atomic { taken[me] = inbox[me]; inbox[me] = 0 };
+       atomic { next_number[me] = (left_number > next_number[me] -> left_number : next_number[me]) };
 #ifdef M_MERGED_OBEYED_LAST
        atomic { taken[me] = joined(taken[me], merged); merged = 0 };
 #else
        atomic { taken[me] = joined(merged, taken[me]); merged = 0 };
 #endif
 #endif
+       atomic { adopted_later[me] = later; later = 0 };
        if
-       :: taken[me] != 0 -> goto turn
+       :: taken[me] != 0 || adopted_later[me] != 0 -> goto turn
        :: else -> skip
        fi
     fi;
@@ -502,6 +525,12 @@ turn:
     :: else -> skip
     fi;
 #endif
+#ifndef M_LATER_UNSEEN
+    if
+    :: !is_won -> is_won = later != 0
+    :: else -> skip
+    fi;
+#endif
     if
     :: is_won -> skip
     :: atomic { else -> asleep = asleep | bit(me) };
@@ -513,6 +542,9 @@ end_asleep:
     goto turn;
 
 retire:
+#ifndef M_LEFT_NUMBER_UNKNOWN
+    atomic { left_number = (is_ordered && next_number[me] > left_number -> next_number[me] : left_number) };
+#endif
 #ifdef M_CLOSE_SPLIT
     taken[me] = joined(taken[me], inbox[me]);
     inbox[me] = CLOSED;
@@ -531,7 +563,15 @@ retire:
            number_it(u)
 #endif
        };
-       give_away(u)
+       give_away(u, merged)
+    od;
+#endif
+#ifndef M_LATER_KEPT
+    do
+    :: adopted_later[me] == 0 -> break
+    :: else ->
+       atomic { u = first_of(adopted_later[me]); adopted_later[me] = rest_of(adopted_later[me]) };
+       give_away(u, later)
     od;
 #endif
     u = 0;
@@ -594,18 +634,19 @@ end:
         :: s < seats ->
            assert(has_left[s] == ((asleep & bit(s)) == 0));
            assert(!has_left[s] || inbox[s] == CLOSED);
-           assert(taken[s] == 0);
+           assert(taken[s] == 0 && adopted_later[s] == 0);
            s++
         :: else -> break
         od;
-        assert(merged == 0);
+        assert(merged == 0 && later == 0);
         assert(given_away == adopted);
         if
         :: is_ordered ->
            assert(state_of(word[0]) == ARMED && state_of(word[1]) == ARMED && owner[0] == owner[1]);
            assert(number[0] != 0 && number[1] != 0);
            if
-           :: (sent_to[0] == sent_to[1] && sent_to[0] != NOBODY) || numbered_by[0] == numbered_by[1] ->
+           :: (sent_to[0] == sent_to[1] && sent_to[0] != NOBODY) || numbered_by[0] == numbered_by[1] ||
+              is_accepted[0] ->
               assert(number[0] < number[1])
            :: else -> skip
            fi
