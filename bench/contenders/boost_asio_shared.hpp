@@ -6,6 +6,7 @@
 #include "support/sequence.hpp"
 #include "support/shared_contender.hpp"
 #include "support/sleepers_plan.hpp"
+#include "support/spinning_signal.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -23,7 +24,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -179,12 +179,12 @@ class boost_asio_remote {
  private:
     template <class Function>
     void on_the_loop(Function function) {
-        std::promise<void> done;
+        spinning_signal done;
         boost::asio::post(context_, [&] {
             function();
-            done.set_value();
+            done.give();
         });
-        done.get_future().wait();
+        done.wait();
     }
 
     std::uint64_t aborts_ = 0;  // The loop's.

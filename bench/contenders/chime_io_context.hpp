@@ -4,6 +4,7 @@
 #include "contenders/chime_timers.hpp"
 #include "support/sequence.hpp"
 #include "support/sleepers_plan.hpp"
+#include "support/spinning_signal.hpp"
 
 #include <chime/io_context.hpp>
 #include <chime/sleep.hpp>
@@ -12,7 +13,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -69,9 +69,9 @@ class chime_io_context_remote : public chime_io_context_facts {
 
  private:
     void wait_for_the_loop() {
-        std::promise<void> done;
-        context_.post([&done] { done.set_value(); });
-        done.get_future().wait();
+        spinning_signal done;
+        context_.post([&done] { done.give(); });
+        done.wait();
     }
 
     std::vector<chime::timer_handle> handles_;

@@ -7,6 +7,7 @@
 #include "support/sequence.hpp"
 #include "support/shared_contender.hpp"
 #include "support/sleepers_plan.hpp"
+#include "support/spinning_signal.hpp"
 
 #include <chime/runtime.hpp>
 #include <chime/sleep.hpp>
@@ -110,7 +111,9 @@ class chime_runtime_remote : public chime_runtime_facts {
 
     /// A task begins behind what other threads have sent to the worker before.
     std::uint64_t settle() {
-        runtime_.block_on(nothing());
+        spinning_signal done;
+        chime::spawn_detached(runtime_, give(done));
+        done.wait();
         return std::exchange(cancelled_, 0);
     }
 
@@ -123,7 +126,10 @@ class chime_runtime_remote : public chime_runtime_facts {
             if (slot % 64 == 0) co_await chime::yield();
         }
     }
-    static chime::task<> nothing() { co_return; }
+    static chime::task<> give(spinning_signal& done) {
+        done.give();
+        co_return;
+    }
 
     std::vector<chime::timer_handle> handles_;
     std::uint64_t cancelled_ = 0;

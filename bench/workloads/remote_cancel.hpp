@@ -36,7 +36,8 @@ concept remote_contender = std::constructible_from<C, std::size_t> &&
 ///
 /// N timers are armed by the loop. Then another thread cancels all of them, in random order; the loop has nothing else to
 /// do. One operation is one cancel, in wall time, with what the loop has to do afterwards. Arming is not measured. Beside
-/// it stand the processor time of both threads and how many processors that means.
+/// it stand the processor time of both threads and how many processors that means; the canceller does not sleep while it
+/// waits for the loop, so its waiting is in there.
 struct remote_cancel {
     static constexpr std::string_view name = "remote_cancel";
     static constexpr std::string_view one_operation =
