@@ -27,7 +27,8 @@ class inbox {
     template <class Units>
     [[nodiscard]] std::uint32_t push_chain(Units& units, unit_index first, unit_index last,
                                            std::uint32_t count) noexcept {
-        std::uint64_t top = top_.load(base::memory_order_relaxed);
+        // Acquire: who finds it closed knows what was announced before; pairs with close().
+        std::uint64_t top = top_.load(base::memory_order_acquire);
         for (;;) {
             if (index_in(top) == closed) return 0;
             units.at(last).link.store(index_in(top), base::memory_order_relaxed);
@@ -35,7 +36,7 @@ class inbox {
             // Seq_cst: the push comes before the look at what the owner has published; pairs with is_empty() in
             // parking, which comes after publishing. It is a release too, for the owner's drain.
             if (top_.compare_exchange_weak(top, pushed << 32U | first, base::memory_order_seq_cst,
-                                           base::memory_order_relaxed)) {
+                                           base::memory_order_acquire)) {
                 return static_cast<std::uint32_t>(pushed);
             }
         }
@@ -50,12 +51,22 @@ class inbox {
         return index_in(top_.exchange(no_unit, base::memory_order_acquire));
     }
 
-    /// The same, and nothing can be pushed any more. The owner.
-    [[nodiscard]] unit_index close() noexcept { return index_in(top_.exchange(closed, base::memory_order_acq_rel)); }
+    /// The same, and nothing can be pushed any more. The owner. `announce(count)` is called before anybody can see that it
+    /// is closed, with how many are there; once more if others have come meanwhile.
+    template <class Announce>
+    [[nodiscard]] unit_index close(Announce announce) noexcept {
+        std::uint64_t top = top_.load(base::memory_order_relaxed);
+        do {
+            announce(static_cast<std::uint32_t>(top >> 32U));
+        } while (!top_.compare_exchange_weak(top, closed, base::memory_order_acq_rel, base::memory_order_relaxed));
+        return index_in(top);
+    }
     /// For its next owner.
     void open() noexcept { top_.store(no_unit, base::memory_order_release); }
 
-    [[nodiscard]] bool is_closed() const noexcept { return index_in(top_.load(base::memory_order_relaxed)) == closed; }
+    [[nodiscard]] bool is_closed() const noexcept {
+        return index_in(top_.load(base::memory_order_acquire)) == closed;  // See push_chain().
+    }
 
     [[nodiscard]] bool is_empty() const noexcept {
         return index_in(top_.load(base::memory_order_seq_cst)) == no_unit;  // See push().

@@ -6,6 +6,7 @@
 #include "base/striped_counter.hpp"
 #include "base/thread_safety.hpp"
 #include "worker/counters.hpp"
+#include "worker/giving_way.hpp"
 #include "worker/inbox.hpp"
 #include "worker/parking.hpp"
 #include "worker/ready_ring.hpp"
@@ -202,12 +203,15 @@ class worker final : public clock_listener {
     [[nodiscard]] time_point followed_now() const noexcept;
 
     // worker_commands.cpp
+    /// A look at a timer that somebody has left, and the way into our wheel, take less than this.
+    static constexpr ordinal adopted_within_ns = 200;
     static constexpr std::size_t unlimited_commands = std::numeric_limits<std::size_t>::max();
     void obey(std::size_t budget) CHIME_REQUIRES(owner_);
     [[nodiscard]] unit_index take_commands() noexcept CHIME_REQUIRES(owner_);
     void obey_one(unit_index index) CHIME_REQUIRES(owner_);
     void adopt(unit_index index, timed& its) noexcept CHIME_REQUIRES(owner_);
-    void adopt_some() CHIME_REQUIRES(owner_);
+    void adopt_some() noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool try_obey_one(unit_index index) noexcept CHIME_REQUIRES(owner_);
 
     // worker.cpp
     void fire_due(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
@@ -236,6 +240,8 @@ class worker final : public clock_listener {
     // worker_retire.cpp
     void load_what_is_due_meanwhile() noexcept CHIME_REQUIRES(owner_);
     void call_heir() noexcept CHIME_REQUIRES(owner_);
+    void number_chain(unit_index chain) noexcept CHIME_REQUIRES(owner_);
+    void adopt_until(ordinal horizon) noexcept CHIME_REQUIRES(owner_);
     void give_away_chain(unit_index chain, inbox& to) noexcept CHIME_REQUIRES(owner_);
     void give_away(unit_index index, inbox& to) noexcept CHIME_REQUIRES(owner_);
     void give_away_timer(unit_index index, inbox& to) noexcept CHIME_REQUIRES(owner_);
@@ -348,6 +354,8 @@ class worker final : public clock_listener {
     unit_index ordered_ CHIME_GUARDED_BY(owner_) = no_unit;
     bool is_ordering_ CHIME_GUARDED_BY(owner_) = false;
     unit_index adopted_later_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< Taken, not looked at yet, and due some time.
+    ordinal adopting_since_ CHIME_GUARDED_BY(owner_) = 0;          ///< When some of those were looked at last.
+    giving_way adopting_way_ CHIME_GUARDED_BY(owner_);
 
     std::array<unstamped, most_unstamped> unstamped_ CHIME_GUARDED_BY(owner_);
     std::size_t unstamped_count_ CHIME_GUARDED_BY(owner_) = 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "base/thread.hpp"
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
 #include "worker/worker.hpp"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 // What other threads have asked for, and what retired workers have left: out of the inbox and the merge queue, into the
 // wheel and the ready queue.
@@ -55,10 +56,11 @@ void worker::obey(std::size_t budget) {
 unit_index worker::take_commands() noexcept {
     const unit_index own = inbox_.take_all();
     if (is_alone_) return own;
-    // The same for what is left for later. Relaxed: who has seen somebody leave, and sends us a timer, has made us see it.
+    const unit_index orphaned = crew_.merged_.take_all();
+    // The same for what we have not got to yet: what is left for later, or is still in the hands of who leaves. Relaxed, and
+    // after both: who has found an inbox closed, and turned to us or to everybody, has made us see it.
     const std::uint64_t left = crew_.left_number_.load(base::memory_order_relaxed);
     next_number_ = std::max(next_number_, (left & ~timed::owner_mask) | seat_);
-    const unit_index orphaned = crew_.merged_.take_all();
     if (own == no_unit || orphaned == no_unit) return own == no_unit ? orphaned : own;
     unit_index first = own;
     for (;;) {
@@ -101,26 +103,46 @@ void worker::obey_one(unit_index index) {
 }
 
 /// Timers that somebody has left behind and that are not due for a while: some at a time, in any order, behind all that is
-/// asked of us. There may be a million of them, and nobody is in a hurry: whoever needs this processor gets it.
-void worker::adopt_some() {
-    if (adopted_later_ == no_unit) adopted_later_ = crew_.merged_later_.take_all();
-    for (std::size_t left = settings_.adoption_budget; left != 0 && adopted_later_ != no_unit; --left) {
-        const unit_index index = adopted_later_;
-        wheel_.reserve(1);  // As in obey().
-        if (wheel_.is_advancing()) wheel_.reserve_near(1);
-        adopted_later_ = units_.at(index).link.load(base::memory_order_relaxed);
-        if (adopted_later_ != no_unit) units_.prefetch(adopted_later_);
-        obey_one(index);
-        counters_.commands.add();
+/// asked of us. If turns are long it is more, so that it takes no longer than twice what it takes at a stretch: otherwise
+/// they would come due meanwhile.
+void worker::adopt_some() noexcept {
+    if (adopted_later_ == no_unit) {
+        adopted_later_ = crew_.merged_later_.take_all();
+        if (adopted_later_ == no_unit) return;
+        adopting_since_ = to_ordinal(now());
     }
-    if (adopted_later_ != no_unit) base::yield_this_thread();
+    const ordinal now_at_last = std::max(adopting_since_, to_ordinal(now()));
+    const ordinal other_work = now_at_last - std::exchange(adopting_since_, now_at_last);
+    for (std::size_t left =
+             std::max(settings_.adoption_budget, static_cast<std::size_t>(other_work / adopted_within_ns));
+         left != 0 && adopted_later_ != no_unit; --left) {
+        const unit_index index = adopted_later_;
+        const unit_index next = units_.at(index).link.load(base::memory_order_relaxed);
+        if (next != no_unit) units_.prefetch(next);
+        if (!try_obey_one(index)) return;
+        adopted_later_ = next;
+    }
+}
+
+/// False: there is no memory for it now, and nothing was done.
+bool worker::try_obey_one(unit_index index) noexcept {
+    try {
+        wheel_.reserve(1);
+        if (wheel_.is_advancing()) wheel_.reserve_near(1);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    obey_one(index);
+    counters_.commands.add();
+    return true;
 }
 
 /// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it again.
 void worker::adopt(unit_index, timed& its) noexcept {
     counters_.adopted.add();
-    wheel_.abandon_advance();  // Others of its origin may be in there.
-    its.disown_ticket();       // Wherever that is, it is in no wheel that anybody turns.
+    if (wheel_.tick_of(its.deadline_now()) <= wheel_.current_tick())
+        wheel_.abandon_advance();  // Others of its origin may be in there.
+    its.disown_ticket();           // Wherever that is, it is in no wheel that anybody turns.
     its.set_owner(seat_);
     // It keeps its number, so that those of one origin stay in order; and it counts as armed before this turn.
     if (its.is_numbered()) next_number_ = std::max(next_number_, its.arming_number() + timed::next_number);

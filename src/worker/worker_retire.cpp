@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "base/thread.hpp"
 #include "worker/crew.hpp"
+#include "worker/giving_way.hpp"
 #include "worker/hot_paths.hpp"
 #include "worker/worker.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <optional>
 #include <utility>
@@ -20,23 +21,11 @@ namespace {
 /// What is due before we are through is given away in order: whoever takes the first of them finds them due, and fires them.
 constexpr ordinal meanwhile_ns = 100'000'000;
 
-/// And what may be due before somebody has adopted all of a million must not wait for its turn among them: a look at a record
-/// and the way into another wheel take less than this.
-constexpr ordinal adopted_within_ns = 200;
-
 /// So many are due that somebody shall begin with them while we go on.
 constexpr std::size_t worth_a_call = 64;
 
-/// Gives way every now and then. All processors may be busy, and those who fire what is due must not wait for who leaves.
-class giving_way {
- public:
-    void count() noexcept {
-        if (++steps_ % 1024 == 0) base::yield_this_thread();
-    }
-
- private:
-    std::size_t steps_ = 0;
-};
+/// After so many steps others get the processor.
+constexpr std::size_t steps_at_a_time = 1024;
 
 /// A chain that was last first, first first.
 unit_index turned_round(const units& all, unit_index chain, unit_index behind) noexcept {
@@ -52,13 +41,22 @@ unit_index turned_round(const units& all, unit_index chain, unit_index behind) n
 
 void worker::retire() noexcept {
     now_ = std::max(now_, to_ordinal(now()));  // It may have slept since its last turn.
+    // What is due before somebody can have adopted all of it must not wait for its turn among a million others.
+    const ordinal soon = now_ + meanwhile_ns + 2 * adopted_within_ns * (callbacks_.size() + slots_.size());
+    adopt_until(soon);
     load_what_is_due_meanwhile();
-    crew_.raise_left_number(next_number_);
-    // From here on whoever wants something of us turns to everybody.
-    const unit_index last_commands = inbox_.close();
-    give_away_chain(turned_round(units_, std::exchange(taken_, no_unit), std::exchange(ordered_, no_unit)),
-                    crew_.merged_);
-    give_away_chain(turned_round(units_, last_commands, no_unit), crew_.merged_);
+    const unit_index commands = turned_round(units_, std::exchange(taken_, no_unit), std::exchange(ordered_, no_unit));
+    number_chain(commands);
+    // From here on whoever wants something of us turns to everybody; and what he arms has a higher number than all that we
+    // have, whoever gets to which first.
+    const unit_index last_commands = inbox_.close([this](std::uint32_t count) {
+        assume_owner(this);  // As we are.
+        crew_.raise_left_number(next_number_ + count * timed::next_number);
+    });
+    give_away_chain(commands, crew_.merged_);
+    const unit_index last_in_order = turned_round(units_, last_commands, no_unit);
+    number_chain(last_in_order);
+    give_away_chain(last_in_order, crew_.merged_);
     is_ordering_ = false;
 
     // Those that are due soon first, and somebody called for them: with a million timers the rest takes a while.
@@ -68,21 +66,24 @@ void worker::retire() noexcept {
     }
     call_heir();
     giving_way way;
-    const ordinal soon = now_ + meanwhile_ns + adopted_within_ns * (callbacks_.size() + slots_.size());
+    std::size_t steps = 0;
+    const auto count_step = [&] {
+        if (++steps % steps_at_a_time == 0) way.now();
+    };
     wheel_.visit_until(soon, [&](unit_index index) {
         assume_owner(this);  // As we are.
         give_away_timer(index, crew_.merged_);
-        way.count();
+        count_step();
     });
     call_heir();
     give_away_chain(std::exchange(adopted_later_, no_unit), crew_.merged_later_);
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         give_away_timer(callback_pool::index_of(position), crew_.merged_later_);
-        way.count();
+        count_step();
     }
     for (std::size_t position = 0; position < slots_.size(); ++position) {
         give_away_timer(slot_pool::index_of(position), crew_.merged_later_);
-        way.count();
+        count_step();
     }
     wheel_.clear(wheel_live_);
     wheel_.begin_anew(now_);  // For whoever has this seat next.
@@ -96,6 +97,22 @@ void worker::retire() noexcept {
 
     first_deadline_.store(end_of_time, base::memory_order_relaxed);
     call_heir();
+}
+
+/// Of what somebody has left to us, and we have not got to yet: what is due by then, so that it is given away in order with
+/// all the rest.
+void worker::adopt_until(ordinal horizon) noexcept {
+    unit_index kept = no_unit;
+    for (unit_index index = adopted_later_; index != no_unit;) {
+        timed& its = units_.at(index);
+        const unit_index next = its.link.load(base::memory_order_relaxed);
+        if (its.deadline_now() > horizon || !try_obey_one(index)) {
+            its.link.store(kept, base::memory_order_relaxed);
+            kept = index;
+        }
+        index = next;
+    }
+    adopted_later_ = kept;
 }
 
 /// While the inbox is open: afterwards others may adopt a timer of ours, and its ticket is theirs to change.
@@ -122,13 +139,18 @@ void worker::pass_on_call() noexcept {
 
 /// Units that are linked already, first first. Timers among them that were not accepted yet are numbered here, behind those
 /// that were: they keep their order wherever they go.
-void worker::give_away_chain(unit_index chain, inbox& to) noexcept {
-    while (chain != no_unit) {
+void worker::number_chain(unit_index chain) noexcept {
+    for (; chain != no_unit; chain = units_.at(chain).link.load(base::memory_order_relaxed)) {
         timed& its = units_.at(chain);
-        const unit_index next = its.link.load(base::memory_order_relaxed);
         if ((chain & slot_bit) == 0 && !its.is_numbered()) {
             its.set_number((take_number() & ~timed::owner_mask) | its.owner());
         }
+    }
+}
+
+void worker::give_away_chain(unit_index chain, inbox& to) noexcept {
+    while (chain != no_unit) {
+        const unit_index next = units_.at(chain).link.load(base::memory_order_relaxed);
         give_away(chain, to);
         chain = next;
     }

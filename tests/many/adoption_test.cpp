@@ -176,9 +176,9 @@ TEST(adopted_timers, that_are_due_much_later_keep_nobody_waiting) {
     both.turn(1);
     both.retire_the_first();
     bool has_fired = false;
-    both.arm(start + 10ms, [&has_fired] { has_fired = true; });
+    both.arm(start + 200ns, [&has_fired] { has_fired = true; });
     both.turn(1);
-    both.advance_to(start + 10ms);
+    both.advance_to(start + 200ns);
     both.turn(1);
     EXPECT_TRUE(has_fired);
     EXPECT_LT(both.stats().adopted, 10U) << "the others have time";
@@ -223,6 +223,64 @@ TEST(adopted_timers, come_before_what_was_armed_for_the_same_time_after_they_wer
     for (int turns = 0; turns < 2 * many; ++turns) both.turn(1);
     EXPECT_EQ(order.size(), static_cast<std::size_t>(many) + 1);
     EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+}
+
+TEST(adopted_timers, fire_in_their_order_though_who_adopts_them_has_long_turns) {
+    constexpr int many = 1000;
+    two_workers both;
+    std::vector<int> order;
+    both.on(0, [&] {
+        for (int rank = 0; rank < many; ++rank) both.arm(start + 600ms, [&order, rank] { order.push_back(rank); });
+    });
+    both.turn(1);
+    both.retire_the_first();
+    // Two in a turn would take five seconds.
+    for (int turns = 0; turns < 3 * many; ++turns) {
+        both.advance_to(start + turns * 10ms);
+        both.turn(1);
+    }
+    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+}
+
+TEST(adopted_timers, that_have_become_urgent_go_first_when_who_adopts_them_leaves) {
+    constexpr int many = 1000;
+    two_workers all;
+    std::vector<int> order;
+    bool has_fired = false;
+    arm_for_later(all, many / 2, order);
+    all.on(0, [&] { all.arm(start + 500ms, [&has_fired] { has_fired = true; }); });
+    arm_for_later(all, many / 2, order);
+    all.turn(1);
+    all.retire_the_first();
+    for (int turns = 0; turns < 10; ++turns) all.turn(1);
+    all.advance_to(start + 495ms);
+    all.replace_the_second();
+    all.advance_to(start + 500ms);
+    for (int turns = 0; turns < 20; ++turns) all.turn(0);
+    EXPECT_TRUE(has_fired);
+}
+
+/// How many fire while somebody arms more for the past than is looked at in a turn, and so many are to be adopted.
+std::uint64_t fired_under_pressure(int to_adopt) {
+    two_workers both;
+    std::vector<int> order;
+    if (to_adopt != 0) arm_for_later(both, to_adopt, order);
+    both.turn(1);
+    both.retire_the_first();
+    both.advance_to(start + 5ms);
+    for (int turns = 0; turns < 200; ++turns) {
+        both.on(1, [&] {
+            for (int count = 0; count < 400; ++count) both.arm(start, [] {});
+        });
+    }
+    return both.stats().fired;
+}
+
+TEST(adopted_timers, that_are_due_much_later_do_not_keep_others_from_firing) {
+    const std::uint64_t alone = fired_under_pressure(0);
+    EXPECT_GT(alone, 50U);
+    EXPECT_GE(fired_under_pressure(4000), alone);
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST(inbox, that_closes_and_opens_again_loses_nothing_of_three_senders) {
     for (std::uint64_t round = 0; sending != 0; ++round) {
         if (round % 1'024 == 0) guard.pat();
         if (random.one_in(20)) {
-            receive(box.close());
+            receive(box.close([](std::uint32_t) {}));
             spin(random.below(2'000));
             ASSERT_EQ(box.take_all(), no_unit);
             box.open();

@@ -169,7 +169,7 @@ TEST(inbox, agrees_with_a_deque_open_and_closed) {
             box.open();
             is_closed = false;
         } else {
-            expect_chain(box.close());
+            expect_chain(box.close([](std::uint32_t) {}));
             is_closed = true;
         }
         ASSERT_EQ(box.is_closed(), is_closed) << replay_hint();

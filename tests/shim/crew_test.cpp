@@ -320,6 +320,45 @@ CHIME_SCENARIO(crew, fires_in_time_what_is_left_for_later_by_two_who_retire, .sh
     workers.finish();
 }
 
+/// Timers that one thread arms for the same time.
+struct armed_in_order {
+    small_crew& on;
+    int fired = 0;
+
+    void arm(time_point due, int rank) {
+        on.arm(due, [this, rank] {
+            require(fired++ == rank, "those that one thread has armed fire in their order");
+            on.note_end();
+        });
+    }
+};
+
+/// The first ones were accepted by who leaves, and are left for later; the last is armed while he does.
+CHIME_SCENARIO(crew, fires_in_order_what_was_accepted_by_who_retires_and_what_comes_then, .share = 2) {
+    small_crew both(2, 4);
+    armed_in_order them{both};
+    const time_point due = shim::now() + 1h;
+    for (int rank = 0; rank < 3; ++rank) them.arm(due, rank);
+    both.settle(0);
+    both.tell_to_retire(0);
+    crew_threads workers(both, {&small_crew::drive_on, &small_crew::drive});
+    them.arm(due, 3);
+    workers.finish();
+}
+
+/// All of them are on their way while he leaves.
+CHIME_SCENARIO(crew, fires_in_order_what_one_thread_arms_while_somebody_retires, .share = 4) {
+    small_crew both(2, 3);
+    armed_in_order them{both};
+    const time_point due = shim::now() + 1h;
+    both.settle(0);
+    crew_threads workers(both, {&small_crew::drive_on, &small_crew::drive});
+    thread leaver([&] { both.tell_to_retire(0); }, "leaver");
+    for (int rank = 0; rank < 3; ++rank) them.arm(due, rank);
+    leaver.join();
+    workers.finish();
+}
+
 // --- Free records.
 
 /// The only record is on its way back to a worker that nobody drives yet. Whoever needs it fetches it from there, or is

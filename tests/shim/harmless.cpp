@@ -103,7 +103,6 @@ constexpr excuse excuses[] = {
     {"src/worker/crew_timers.cpp", "its.state.store(preparing", "release", "registering with the token publishes it"},
     {"src/worker/crew_timers.cpp", "compare_exchange_strong(expected, armed", "to release", mark_only},
     // Queues.
-    {"src/worker/inbox.hpp", "top_.exchange(closed", "to acquire", "who is refused learns nothing"},
     {"src/worker/inbox.hpp", "top_.store(no_unit, base::memory_order_release)", "release",
      "who pushes then learns nothing"},
     {"src/worker/ready_ring.hpp", "tail - head_.load(base::memory_order_acquire) == capacity", "acquire",

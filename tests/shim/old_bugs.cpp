@@ -60,7 +60,7 @@ constexpr known_bug known_bugs[] = {
     {"B18: a call is not heard", "crew.hears_the_call_that_was_made_before_it_woke_up_by_itself",
      "src/worker/worker_ready.cpp", "is_called_.load", "seq_cst to acquire"},
     {"B22: what is sent to who has left is forgotten", "inbox.takes_or_refuses_while_it_is_closed_but_never_both",
-     "src/worker/inbox.hpp", "top_.exchange(closed", "left out"},
+     "src/worker/inbox.hpp", "top, closed", "left out"},
     {"B22: a timer is linked twice while it moves", "retirement.takes_timers_along_that_others_postpone_meanwhile",
      "src/worker/worker_retire.cpp", "value | linked_flag", "left out"},
     {"B24, B34: what is due at once keeps everything else waiting", "task.that_sleeps_for_no_time_lets_others_run", "",

@@ -89,7 +89,7 @@ CHIME_SCENARIO(inbox, takes_or_refuses_while_it_is_closed_but_never_both, .is_sm
     thread two([&] { push(2); });
     thread owner([&] {
         units.unload(box.take_all());
-        units.unload(box.close());
+        units.unload(box.close([](std::uint32_t) {}));
         require(box.is_closed(), "closed is closed");
     });
     thread adopter([&] { units.unload(merged.take_all()); });
@@ -116,7 +116,7 @@ CHIME_SCENARIO(inbox, is_opened_for_its_next_owner_who_gets_what_comes_then, .is
         push(2);
         push(3);
     });
-    units.unload(box.close());
+    units.unload(box.close([](std::uint32_t) {}));
     box.open();
     units.unload(box.take_all());
     one.join();

@@ -2,8 +2,9 @@
 /* mutants: M_CLOSED_DROPS M_CLOSE_SPLIT M_LEFTOVERS_KEPT M_SENDER_SILENT M_SENDER_LOOKS_FIRST M_NO_HEIR */
 /* mutants: M_INBOX_UNSEEN M_MERGED_UNSEEN M_OWNER_KEPT M_OWNER_LATE M_MARK_KEPT M_COUNTS_TWICE M_POURS_LINKED */
 /* mutants: M_POURS_VACANT M_POURS_OTHERS M_SEAT_UNSCANNED M_SCAN_LINKED M_SCAN_LOCKED M_SCAN_ENDING */
-/* mutants: M_DRAIN_FREES_LOCKED M_PUSHES_LINKED M_ARMS_UNNUMBERED M_NUMBERS_NOT_RAISED M_MERGED_TAKEN_FIRST */
-/* mutants: M_MERGED_OBEYED_LAST M_LATER_UNSEEN M_LATER_KEPT M_LEFT_NUMBER_UNKNOWN */
+/* mutants: M_DRAIN_FREES_LOCKED M_PUSHES_LINKED M_ARMS_UNNUMBERED M_MERGED_TAKEN_FIRST */
+/* mutants: M_MERGED_OBEYED_LAST M_LATER_UNSEEN M_LATER_KEPT M_LEFT_NUMBER_UNKNOWN M_LEFT_NUMBER_LOW */
+/* mutants: M_LEFT_NUMBER_READ_FIRST */
 
 /* How a worker leaves and others take over what it had: worker_retire.cpp, send(), send_to_all(), add_worker() and
  * is_seat_clean() in crew.cpp, take_commands(), obey_one(), adopt() and adopt_some() in worker_commands.cpp, and those who want
@@ -24,8 +25,9 @@
  * wakes somebody. Whether it closes its inbox or gives its timers away first does not matter.
  *
  * Timers that are not due for a while it gives to a queue of their own, from which whoever takes them obeys a few in a
- * turn, behind the rest, and in any order. They have their numbers. So that what comes after them has higher ones, who
- * retires says how far he has counted before he closes his inbox.
+ * turn, behind the rest, and in any order. They have their numbers. So that what comes after all that he has gets higher
+ * ones, whoever gets to which first, who retires says how far he will have counted before anybody can see that his inbox
+ * is closed.
  *
  * The seat may be taken by a new worker when no record is owned by it that somebody still may be about to push: one
  * that is linked, locked or ending. A record that somebody arms for the seat after that is a new one, and has no ticket.
@@ -33,9 +35,8 @@
  * A closure ends once, and a record is given back once, and not while it is linked or locked. When all has come to
  * rest, what is armed has one valid ticket, in the wheel of its owner, who has not left, and not later than its
  * deadline; nothing is in a queue of nobody's, nor in the inbox of somebody who has left; and as much was adopted as was
- * given away. Timers that one thread has sent to one worker are numbered in their order, wherever they are then; so are
- * those that one worker has numbered, and those of which the first was accepted by a worker that had left before the
- * second was armed.
+ * given away. Timers that one thread has armed one after the other while the worker that it had chosen left are numbered
+ * in their order, wherever they are then.
  *
  * Time does not matter here: any ticket may be due at any moment. Nor does it matter who is woken among those who sleep,
  * and what he does first: see steal.pml. A task that sleeps is given away like a timer.
@@ -62,12 +63,13 @@
  * M_DRAIN_FREES_LOCKED  the drain gives back a record that is locked
  * M_PUSHES_LINKED       a canceller pushes a record that somebody else has linked
  * M_ARMS_UNNUMBERED     who retires does not number what he has not accepted yet
- * M_NUMBERS_NOT_RAISED  who adopts a record goes on with his own numbers
  * M_MERGED_TAKEN_FIRST  the merge queue is taken before the inbox
  * M_MERGED_OBEYED_LAST  what is in the merge queue is obeyed after what is in the inbox
  * M_LATER_UNSEEN        what is left for later is not looked at again after publishing
  * M_LATER_KEPT          who retires keeps what he has taken of that and not obeyed yet
- * M_LEFT_NUMBER_UNKNOWN who retires does not say how far he has counted
+ * M_LEFT_NUMBER_UNKNOWN who retires does not say how far he will have counted
+ * M_LEFT_NUMBER_LOW     he forgets what is in his inbox
+ * M_LEFT_NUMBER_READ_FIRST  others look at that before they take what is in the merge queue
  */
 
 #define SEATS 3
@@ -138,9 +140,6 @@ byte has_closure = 0;
 byte given_away = 0;
 byte adopted = 0;
 byte asleep = 0;
-byte sent_to[UNITS];        /* Whose inbox has taken it when it was armed. */
-byte numbered_by[UNITS];
-bool is_accepted[UNITS];    /* Its number is from when its owner accepted it. */
 
 #define is_taken(u) (is_in(taken[0], u) || is_in(taken[1], u) || is_in(taken[2], u) || is_in(adopted_later[0], u) || \
                      is_in(adopted_later[1], u) || is_in(adopted_later[2], u))
@@ -187,7 +186,7 @@ inline send(u, rings) {
         o = owner[u];
         is_won = inbox[o] != CLOSED;
         if
-        :: is_won -> inbox[o] = joined(inbox[o], (u) + 1); sent_to[u] = (is_ordered -> o : 0)
+        :: is_won -> inbox[o] = joined(inbox[o], (u) + 1)
         :: else -> skip
         fi
     };
@@ -230,8 +229,7 @@ end_of_records:
            has_closure = has_closure | bit(u);
            deadline[u] = LATE;
            /* choose_worker(). */
-           owner[u] = (inbox[0] == CLOSED -> 1 : 0);
-           sent_to[u] = (is_ordered -> NOBODY : 0)
+           owner[u] = (inbox[0] == CLOSED -> 1 : 0)
        };
        word[u] = with_state(word[u], ARMED) | LINKED;
        send(u, true);
@@ -313,10 +311,14 @@ inline number_it(u) {
     :: is_ordered && number[u] == 0 ->
        number[u] = next_number[me];
        next_number[me]++;
-       numbered_by[u] = me;
        assert(u == 0 || owner[0] != me || number[0] == 0 || number[0] < number[1])
     :: else -> skip
     fi
+}
+
+/* What others leave has lower numbers than what is armed after that. */
+inline look_at_left_number() {
+    atomic { next_number[me] = (left_number > next_number[me] -> left_number : next_number[me]) }
 }
 
 /* obey_one(), adopt(), accept(): of what was taken. */
@@ -330,9 +332,6 @@ inline obey_one(queue, u) {
         :: owner[u] != me ->
            owner[u] = me;
            adopted++;
-#ifndef M_NUMBERS_NOT_RAISED
-           next_number[me] = (is_ordered && number[u] >= next_number[me] -> number[u] + 1 : next_number[me]);
-#endif
 #ifndef M_MARK_KEPT
            mark[u] = 0
 #endif
@@ -346,7 +345,6 @@ inline obey_one(queue, u) {
     :: state_of(value) == ARMED ->
        word[u] = word[u] & ~MOVED;
        atomic {
-           is_accepted[u] = is_accepted[u] || (is_ordered && number[u] == 0);
            number_it(u);
            if
            :: mark[u] == 0 || deadline[u] < place_in(me, u) ->
@@ -488,12 +486,17 @@ turn:
        atomic { taken[me] = joined(taken[me], inbox[me]); inbox[me] = 0 };
 #else
        atomic { taken[me] = inbox[me]; inbox[me] = 0 };
-       atomic { next_number[me] = (left_number > next_number[me] -> left_number : next_number[me]) };
+#ifdef M_LEFT_NUMBER_READ_FIRST
+       look_at_left_number();
+#endif
 #ifdef M_MERGED_OBEYED_LAST
        atomic { taken[me] = joined(taken[me], merged); merged = 0 };
 #else
        atomic { taken[me] = joined(merged, taken[me]); merged = 0 };
 #endif
+#endif
+#ifndef M_LEFT_NUMBER_READ_FIRST
+       look_at_left_number();
 #endif
        atomic { adopted_later[me] = later; later = 0 };
        if
@@ -542,15 +545,48 @@ end_asleep:
     goto turn;
 
 retire:
+#ifndef M_ARMS_UNNUMBERED
+    /* number_chain(), of what was taken before. */
+    atomic {
+        if
+        :: taken[me] == 3 -> number_it(0); number_it(1)
+        :: taken[me] == 4 -> number_it(1); number_it(0)
+        :: taken[me] == 1 -> number_it(0)
+        :: taken[me] == 2 -> number_it(1)
+        :: else -> skip
+        fi
+    };
+#endif
+    /* inbox::close(). */
+    do
+    :: true ->
+       u = inbox[me];
 #ifndef M_LEFT_NUMBER_UNKNOWN
-    atomic { left_number = (is_ordered && next_number[me] > left_number -> next_number[me] : left_number) };
+       /* raise_left_number(). */
+       atomic {
+#ifdef M_LEFT_NUMBER_LOW
+           value = next_number[me];
+#else
+           value = next_number[me] + (u == 0 -> 0 : (u < 3 -> 1 : 2));
+#endif
+           left_number = (is_ordered && value > left_number -> value : left_number);
+           value = 0
+       };
 #endif
 #ifdef M_CLOSE_SPLIT
-    taken[me] = joined(taken[me], inbox[me]);
-    inbox[me] = CLOSED;
+       taken[me] = joined(taken[me], inbox[me]);
+       inbox[me] = CLOSED;
+       break
 #else
-    atomic { taken[me] = joined(taken[me], inbox[me]); inbox[me] = CLOSED };
+       atomic {
+           if
+           :: inbox[me] == u -> taken[me] = joined(taken[me], u); inbox[me] = CLOSED; break
+           :: else -> skip
+           fi
+       }
 #endif
+    od;
+    u = 0;
 #ifndef M_LEFTOVERS_KEPT
     /* give_away_chain(). */
     do
@@ -644,12 +680,7 @@ end:
         :: is_ordered ->
            assert(state_of(word[0]) == ARMED && state_of(word[1]) == ARMED && owner[0] == owner[1]);
            assert(number[0] != 0 && number[1] != 0);
-           if
-           :: (sent_to[0] == sent_to[1] && sent_to[0] != NOBODY) || numbered_by[0] == numbered_by[1] ||
-              is_accepted[0] ->
-              assert(number[0] < number[1])
-           :: else -> skip
-           fi
+           assert(number[0] < number[1])
         :: else -> skip
         fi;
         k = 0;
@@ -776,6 +807,9 @@ init {
            is_published[k] = true;
            asleep = asleep | bit(k);
            run worker(k, true);
+           k++
+        :: k == 1 && is_ordered ->
+           run worker(k, false);      /* It is awake, for whatever reason. */
            k++
         :: else -> break
         od;
