@@ -58,11 +58,15 @@ class books {
 template <class T>
 chime::task<std::optional<T>> within(chime::runtime& rt, std::chrono::milliseconds limit, chime::task<T> work) {
     auto running = rt.spawn(std::move(work));
-    const chime::scoped_timer timeout(rt.timers(), rt.timers().after(limit, [&running] { running.cancel(); }));
+    std::atomic<bool> is_over = false;  // The timer may fire on another worker.
+    const chime::scoped_timer timeout(rt.timers(), rt.timers().after(limit, [&] {
+        is_over = true;
+        running.cancel();
+    }));
     try {
         co_return co_await running;
     } catch (const std::system_error& error) {
-        if (error.code() != chime::errc::cancelled) throw;
+        if (!is_over || error.code() != chime::errc::cancelled) throw;  // It has failed, or was cancelled by others.
         co_return std::nullopt;
     }
 }

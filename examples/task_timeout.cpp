@@ -25,11 +25,15 @@ namespace {
 template <class T>
 chime::task<std::optional<T>> within(chime::io_context& ctx, std::chrono::milliseconds limit, chime::task<T> work) {
     auto running = chime::spawn(ctx, std::move(work));
-    const chime::scoped_timer timeout(ctx.timers(), ctx.timers().after(limit, [&running] { running.cancel(); }));
+    bool is_over = false;
+    const chime::scoped_timer timeout(ctx.timers(), ctx.timers().after(limit, [&] {
+        is_over = true;
+        running.cancel();
+    }));
     try {
         co_return co_await running;
     } catch (const std::system_error& error) {
-        if (error.code() != chime::errc::cancelled) throw;
+        if (!is_over || error.code() != chime::errc::cancelled) throw;  // It has failed, or was cancelled by others.
         co_return std::nullopt;
     }
 }

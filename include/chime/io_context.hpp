@@ -102,6 +102,11 @@ class io_context {
     std::size_t run_for(std::chrono::duration<Rep, Period> limit) {
         return run_until(deadline_after(timers().now(), limit));
     }
+    template <detail::without_unit Number>
+    std::size_t run_for(Number) {
+        detail::ask_for_unit<Number>();
+        return 0;
+    }
     CHIME_API std::size_t run_until(detail::any_deadline limit);
 
     /// Runs what is ready or due now, and does not wait.

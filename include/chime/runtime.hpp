@@ -120,11 +120,11 @@ class runtime {
     /// has thrown. It takes one place of max_tasks.
     ///
     /// Not from one of its own workers: errc::on_a_worker; await it there. Throws like spawn(); errc::cancelled if the
-    /// runtime is shut down before the task has ended.
+    /// runtime is shut down before the task has ended; errc::stopped in a forked child, which has no workers.
     template <class Awaitable>
     decltype(auto) block_on(Awaitable&& awaitable,
                             const std::source_location& where = std::source_location::current()) {
-        refuse_on_a_worker("chime::runtime::block_on");
+        refuse_to_wait("chime::runtime::block_on");
         auto joined = chime::spawn(*this, std::forward<Awaitable>(awaitable), where);
         wait_for(detail::join_access::control_of(joined));
         return joined.take();
@@ -160,7 +160,7 @@ class runtime {
     /// Refuses what is new, resumes every sleeper once with `cancelled` and cancels every timer, lets run what is ready until
     /// nothing is, and ends the threads. A task that sleeps again is destroyed where it stands; one that waits for something
     /// else is destroyed with the runtime. Waits for user code that runs. Any thread but a worker or
-    /// the metronome: errc::on_a_worker. The second time it does nothing.
+    /// the metronome: errc::on_a_worker. The second time it does nothing, nor in a forked child.
     CHIME_API void shutdown();
 
     /// What is pending: timers and tasks, with deadlines. A task that sleeps counts as a task. Any thread.
@@ -175,7 +175,7 @@ class runtime {
     /// Without threads: somebody else drives the workers.
     CHIME_API runtime(const runtime_config& config, simulator* driver);
 
-    CHIME_API void refuse_on_a_worker(const char* call) const;
+    CHIME_API void refuse_to_wait(const char* call) const;
     CHIME_API void wait_for(detail::task_control& awaited);
 
     std::unique_ptr<state> state_;

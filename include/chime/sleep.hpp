@@ -41,6 +41,13 @@ auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, thr
     return detail::watched_sleep<true>(nullptr, detail::wait_limit::after(round_up(delay)), std::move(token));
 }
 
+/// A number instead of a delay: the compiler says what to write.
+template <detail::without_unit Number, class... Rest>
+detail::plain_sleep<false> sleep_for(Number, Rest&&...) {
+    detail::ask_for_unit<Number>();
+    return {nullptr, {}};
+}
+
 /// Suspends the current task until `deadline` or a little longer; one in the past yields. Otherwise like sleep_for().
 inline auto sleep_until(detail::any_deadline deadline) {
     return detail::plain_sleep<false>(nullptr, detail::wait_limit::at(deadline.time()));

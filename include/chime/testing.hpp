@@ -157,7 +157,7 @@ class virtual_context {
 ///
 ///     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
 ///         chime::testing::simulation sim(seed, {.workers = 4});
-///         sim->spawn(what_is_tested(*sim));
+///         chime::spawn_detached(*sim, what_is_tested(*sim));
 ///         sim.run();
 ///         ASSERT_TRUE(all_is_well()) << "seed " << seed;
 ///     }

@@ -100,6 +100,17 @@ class any_deadline {
     time_point time_{};
 };
 
+/// A number where a delay belongs: the compiler asks for its unit.
+template <class Number>
+concept without_unit = std::is_arithmetic_v<Number>;
+
+template <without_unit Number>
+constexpr void ask_for_unit() {
+    static_assert(sizeof(Number) == 0,
+                  "a delay has a unit, and this is a number: write 5s or 5ms, after using namespace "
+                  "std::chrono_literals, or std::chrono::milliseconds{number}");
+}
+
 /// For what was given a time where a delay belongs.
 template <class Clock>
 constexpr void ask_for_delay() {

@@ -118,11 +118,15 @@ class [[nodiscard("a delay does nothing until it is awaited")]] timer_delay {
     /// A tick every `interval`, the first one `interval` after it is awaited first.
     /// Throws std::system_error: errc::bad_period.
     template <class Rep, class Period>
-    timer_delay(timers & home, std::chrono::duration<Rep, Period> interval) : cell_(home) {
+    [[nodiscard("a delay does nothing until it is awaited")]]  // Once more, for g++ 12.
+    timer_delay(timers & home, std::chrono::duration<Rep, Period> interval)
+        : cell_(home) {
         set_interval(round_up(interval));
     }
     /// Once, at `deadline`.
-    timer_delay(timers & home, detail::any_deadline deadline) noexcept : cell_(home), once_(deadline.time()) {}
+    [[nodiscard("a delay does nothing until it is awaited")]]  // Once more, for g++ 12.
+    timer_delay(timers & home, detail::any_deadline deadline) noexcept
+        : cell_(home), once_(deadline.time()) {}
 
     [[nodiscard]] bool await_ready() const noexcept {
         return false;

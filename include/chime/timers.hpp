@@ -86,10 +86,15 @@ class timers {
             {.limit = detail::wait_limit::after(round_up(delay)), .token = &token, .where = detail::pack(where)});
     }
 
-    /// A time instead of a delay: the compiler says what to write.
+    /// A time or a number instead of a delay: the compiler says what to write.
     template <class Clock, class Duration, class... Rest>
     timer_handle after(std::chrono::time_point<Clock, Duration>, Rest&&...) {
         detail::ask_for_delay<Clock>();
+        return {};
+    }
+    template <detail::without_unit Number, class... Rest>
+    timer_handle after(Number, Rest&&...) {
+        detail::ask_for_unit<Number>();
         return {};
     }
 
@@ -197,6 +202,11 @@ class timers {
         detail::ask_for_delay<Clock>();
         return false;
     }
+    template <detail::without_unit Number>
+    bool postpone(timer_handle, Number) {
+        detail::ask_for_unit<Number>();
+        return false;
+    }
     bool postpone_until(timer_handle which, detail::any_deadline deadline) {
         return postpone_to(which, detail::wait_limit::at(deadline.time()));
     }
@@ -222,6 +232,12 @@ class timers {
     template <class Rep, class Period>
     auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, throw_on_cancel_t) {
         return detail::watched_sleep<true>(home_, detail::wait_limit::after(round_up(delay)), std::move(token));
+    }
+
+    template <detail::without_unit Number, class... Rest>
+    detail::plain_sleep<false> sleep_for(Number, Rest&&...) {
+        detail::ask_for_unit<Number>();
+        return {home_, {}};
     }
 
     /// Like sleep_for(), until a time; one in the past is due now.
@@ -252,10 +268,14 @@ class timers {
     friend class io_context;
     friend class runtime;
     friend class timer_cell;
+    friend class scoped_timer;
 
     explicit timers(detail::crew* home) noexcept : home_(home) {}
 
     CHIME_API bool postpone_to(timer_handle which, detail::wait_limit limit);
+
+    /// Aborts with a message if it is a timer of another context, which nothing here could cancel.
+    CHIME_API timer_handle own(timer_handle which) const noexcept;
 
     /// Throws std::system_error: errc::bad_period.
     CHIME_API static duration valid_period(const char* call, duration period);
@@ -322,14 +342,15 @@ class timers {
 ///
 ///     chime::scoped_timer watchdog(ctx.timers(), ctx.timers().after(5s, [this] { give_up(); }));
 ///
-/// Move-only; must not outlive the context. Destroyed inside the callback itself it does not wait; nor, on an io_context,
+/// Move-only; must not outlive the context. With a timer of another context than `home`, which it could not cancel, the
+/// program is aborted. Destroyed inside the callback itself it does not wait; nor, on an io_context,
 /// inside any other callback.
 class [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]] scoped_timer {
  public:
     scoped_timer() noexcept = default;
     [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]]  // Once more, for g++ 12.
     scoped_timer(timers & home, timer_handle which) noexcept
-        : home_(&home), which_(which) {}
+        : home_(&home), which_(home.own(which)) {}
     scoped_timer(scoped_timer && other) noexcept
         : home_(std::exchange(other.home_, nullptr)), which_(std::exchange(other.which_, {})) {}
     scoped_timer& operator=(scoped_timer&& other) noexcept {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <limits>
 #include <new>
 #include <optional>
@@ -190,8 +191,12 @@ void runtime::state::turn_until_left(member& mine) {
 
 /// A callback or a detached task has thrown.
 void runtime::state::report(std::exception_ptr thrown) noexcept {
-    if (!config.on_exception)
-        std::rethrow_exception(std::move(thrown));  // Nobody catches it: the program ends, and says why.
+    if (!config.on_exception) {
+        std::fputs("chime: a callback or a detached task of a runtime has thrown, and runtime_config::on_exception is "
+                   "empty\n",
+                   stderr);
+        std::rethrow_exception(std::move(thrown));  // Nobody catches it: the program ends, and says what it was.
+    }
     config.on_exception(std::move(thrown));
 }
 
@@ -264,7 +269,7 @@ runtime::runtime(const runtime_config& config, simulator* driver)
 }
 
 runtime::~runtime() {
-    if (state_->home_fork != base::fork_number()) {
+    if (state_->is_in_forked_child()) {
         // A forked child: the threads are in the parent, and whatever they were doing stays undone. All of it is left alone.
         [[maybe_unused]] const state* const left_alone = state_.release();
         return;
@@ -278,8 +283,26 @@ bool runtime::is_on_a_worker() const noexcept {
     return home_->is_below_us();
 }
 
-void runtime::refuse_on_a_worker(const char* call) const {
-    if (!is_on_a_worker() && !(state_->metronome && state_->metronome->is_this_thread())) return;
+bool runtime::state::is_in_forked_child() const noexcept {
+    return home_fork != base::fork_number();
+}
+
+/// In a forked child nobody would ever answer.
+void runtime::state::refuse_in_forked_child(const char* call) const {
+    if (!is_in_forked_child()) return;
+    throw std::system_error(
+        make_error_code(errc::stopped),
+        std::string(call) +
+            ": this is a forked child, and the workers are in its parent; exec, or make a runtime here");
+}
+
+bool runtime::state::is_own_thread(const runtime& its) const noexcept {
+    return its.is_on_a_worker() || (metronome && metronome->is_this_thread());
+}
+
+void runtime::refuse_to_wait(const char* call) const {
+    state_->refuse_in_forked_child(call);
+    if (!state_->is_own_thread(*this)) return;
     throw std::system_error(
         make_error_code(errc::on_a_worker),
         std::string(call) +
@@ -314,6 +337,7 @@ worker_id runtime::add_worker() {
 }
 
 void runtime::retire_worker(worker_id which) {
+    state_->refuse_in_forked_child("chime::runtime::retire_worker");
     const state::members_iterator leaving = state_->begin_retirement(which);
     state_->end_member(*leaving);
     const base::lock_guard lock(state_->mutex);
@@ -364,7 +388,13 @@ runtime_stats runtime::stats() const {
 }
 
 void runtime::shutdown() {
-    refuse_on_a_worker("chime::runtime::shutdown");
+    if (state_->is_in_forked_child()) return;
+    if (state_->is_own_thread(*this)) {
+        detail::refuse(
+            errc::on_a_worker,
+            "chime::runtime::shutdown: this is one of its own threads, which would wait for itself; tell a thread "
+            "outside to call it, or destroy the runtime there");
+    }
     state_->shut_down();
 }
 

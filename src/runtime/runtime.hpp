@@ -86,6 +86,9 @@ struct runtime::state {
     void wait_for_rest() noexcept;
     void shut_down() noexcept;
     [[nodiscard]] runtime_stats stats() const;
+    [[nodiscard]] bool is_in_forked_child() const noexcept;
+    void refuse_in_forked_child(const char* call) const;
+    [[nodiscard]] bool is_own_thread(const runtime& its) const noexcept;
 };
 
 }  // namespace chime::inline v0

@@ -258,6 +258,36 @@ TEST(a_forked_child, may_destroy_the_runtime_while_the_parent_goes_on) {
     EXPECT_EQ(its.cancelled.load(), 20);
 }
 
+/// What became of it: the code of the error with which it was refused.
+template <class Call>
+bool is_refused_as_stopped(Call call) {
+    try {
+        call();
+    } catch (const std::system_error& error) {
+        return error.code() == errc::stopped;
+    }
+    return false;
+}
+
+TEST(a_forked_child, is_refused_what_only_the_workers_of_its_parent_could_do) {
+    const watchdog guard("fork", 60s);
+    notes its;
+    runtime home({.workers = 2});
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool is_refused = is_refused_as_stopped([&] { home.block_on(sleep_once(its, 1ms)); }) &&
+                                is_refused_as_stopped([&] { home.retire_worker(0); });
+        home.shutdown();  // Leaves everything as it is.
+        ::_exit(is_refused ? 17 : 18);
+    }
+    ASSERT_GT(child, 0);
+    const int status = status_of(child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 17);
+    home.block_on(sleep_once(its, 1ms));
+    check_ledger_after_shutdown(home);
+}
+
 void destroy_inside_its_own_callback() {
     auto* const home = new runtime({.workers = 2});
     home->timers().after(0s, [home] { delete home; });
@@ -302,7 +332,7 @@ TEST(runtime_death_test, destroying_it_inside_its_own_callback_or_task_aborts) {
 
 TEST(runtime_death_test, an_exception_without_a_hook_ends_the_program_and_says_which) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    EXPECT_DEATH(throw_without_a_hook(), "nobody catches this");
+    EXPECT_DEATH(throw_without_a_hook(), "runtime_config::on_exception is empty(.|\n)*nobody catches this");
     EXPECT_DEATH(throw_from_a_detached_task(), "nobody catches this");
 }
 
