@@ -268,14 +268,10 @@ class timers {
     friend class io_context;
     friend class runtime;
     friend class timer_cell;
-    friend class scoped_timer;
 
     explicit timers(detail::crew* home) noexcept : home_(home) {}
 
     CHIME_API bool postpone_to(timer_handle which, detail::wait_limit limit);
-
-    /// Aborts with a message if it is a timer of another context, which nothing here could cancel.
-    CHIME_API timer_handle own(timer_handle which) const noexcept;
 
     /// Throws std::system_error: errc::bad_period.
     CHIME_API static duration valid_period(const char* call, duration period);
@@ -342,15 +338,15 @@ class timers {
 ///
 ///     chime::scoped_timer watchdog(ctx.timers(), ctx.timers().after(5s, [this] { give_up(); }));
 ///
-/// Move-only; must not outlive the context. With a timer of another context than `home`, which it could not cancel, the
-/// program is aborted. Destroyed inside the callback itself it does not wait; nor, on an io_context,
+/// Move-only; must not outlive the context. `home` is the context that the timer was armed with: a timer of another one is
+/// not there, and is not cancelled. Destroyed inside the callback itself it does not wait; nor, on an io_context,
 /// inside any other callback.
 class [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]] scoped_timer {
  public:
     scoped_timer() noexcept = default;
     [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]]  // Once more, for g++ 12.
     scoped_timer(timers & home, timer_handle which) noexcept
-        : home_(&home), which_(home.own(which)) {}
+        : home_(&home), which_(which) {}
     scoped_timer(scoped_timer && other) noexcept
         : home_(std::exchange(other.home_, nullptr)), which_(std::exchange(other.which_, {})) {}
     scoped_timer& operator=(scoped_timer&& other) noexcept {

@@ -192,8 +192,7 @@ void runtime::state::turn_until_left(member& mine) {
 /// A callback or a detached task has thrown.
 void runtime::state::report(std::exception_ptr thrown) noexcept {
     if (!config.on_exception) {
-        std::fputs("chime: a callback or a detached task of a runtime has thrown, and runtime_config::on_exception is "
-                   "empty\n",
+        std::fputs("chime: an exception has reached a worker of a runtime, and runtime_config::on_exception is empty\n",
                    stderr);
         std::rethrow_exception(std::move(thrown));  // Nobody catches it: the program ends, and says what it was.
     }
@@ -324,6 +323,7 @@ void runtime::wait_for(detail::task_control& awaited) {
 }
 
 worker_id runtime::add_worker() {
+    state_->refuse_in_forked_child("chime::runtime::add_worker");
     const base::lock_guard lock(state_->mutex);
     if (state_->is_closed) {
         detail::refuse(errc::stopped, "chime::runtime::add_worker: the runtime was shut down");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <chime/timers.hpp>
 
-#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "worker/crew.hpp"
 
@@ -49,13 +48,6 @@ void timers::prefetch(timer_handle which) const noexcept {
 
 bool timers::postpone_to(timer_handle which, detail::wait_limit limit) {
     return home_->postpone(which, limit);
-}
-
-timer_handle timers::own(timer_handle which) const noexcept {
-    CHIME_CHECK_USE(home_->is_own(which),
-                    "a scoped_timer is made with the timers that its timer was armed with: this one "
-                    "belongs to another context, and would not be cancelled");
-    return which;
 }
 
 time_point timers::now() const noexcept {

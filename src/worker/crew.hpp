@@ -118,10 +118,6 @@ class crew {
     void drop_outside_work() const noexcept;
 
     [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
-    /// Is it one of ours, alive or not, or none at all?
-    [[nodiscard]] bool is_own(timer_handle which) const noexcept {
-        return which.runtime == identity_ || which.runtime == 0;
-    }
     /// What its user calls it, for messages. A runtime has room for others even while it has one worker.
     [[nodiscard]] const char* noun() const noexcept { return is_alone_ ? "context" : "runtime"; }
     /// Why it takes nothing any more, for messages to follow the name of a call.

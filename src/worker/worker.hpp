@@ -354,7 +354,7 @@ class worker final : public clock_listener {
     unit_index ordered_ CHIME_GUARDED_BY(owner_) = no_unit;
     bool is_ordering_ CHIME_GUARDED_BY(owner_) = false;
     unit_index adopted_later_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< Taken, not looked at yet, and due some time.
-    ordinal adopting_since_ CHIME_GUARDED_BY(owner_) = 0;          ///< When some of those were looked at last.
+    ordinal adopting_since_ CHIME_GUARDED_BY(owner_) = 0;          ///< When we were last through with some of those.
     giving_way adopting_way_ CHIME_GUARDED_BY(owner_);
 
     std::array<unstamped, most_unstamped> unstamped_ CHIME_GUARDED_BY(owner_);

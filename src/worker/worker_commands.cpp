@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 // What other threads have asked for, and what retired workers have left: out of the inbox and the merge queue, into the
 // wheel and the ready queue.
@@ -111,17 +110,17 @@ void worker::adopt_some() noexcept {
         if (adopted_later_ == no_unit) return;
         adopting_since_ = to_ordinal(now());
     }
-    const ordinal now_at_last = std::max(adopting_since_, to_ordinal(now()));
-    const ordinal other_work = now_at_last - std::exchange(adopting_since_, now_at_last);
+    const ordinal other_work = std::max(adopting_since_, to_ordinal(now())) - adopting_since_;
     for (std::size_t left =
              std::max(settings_.adoption_budget, static_cast<std::size_t>(other_work / adopted_within_ns));
          left != 0 && adopted_later_ != no_unit; --left) {
         const unit_index index = adopted_later_;
         const unit_index next = units_.at(index).link.load(base::memory_order_relaxed);
         if (next != no_unit) units_.prefetch(next);
-        if (!try_obey_one(index)) return;
+        if (!try_obey_one(index)) break;
         adopted_later_ = next;
     }
+    adopting_since_ = to_ordinal(now());
 }
 
 /// False: there is no memory for it now, and nothing was done.

@@ -40,10 +40,11 @@ unit_index turned_round(const units& all, unit_index chain, unit_index behind) n
 }  // namespace
 
 void worker::retire() noexcept {
-    now_ = std::max(now_, to_ordinal(now()));  // It may have slept since its last turn.
     // What is due before somebody can have adopted all of it must not wait for its turn among a million others.
-    const ordinal soon = now_ + meanwhile_ns + 2 * adopted_within_ns * (callbacks_.size() + slots_.size());
-    adopt_until(soon);
+    const ordinal until_adopted = meanwhile_ns + 2 * adopted_within_ns * (callbacks_.size() + slots_.size());
+    adopt_until(to_ordinal(now()) + until_adopted);
+    now_ = std::max(now_, to_ordinal(now()));  // It may have slept since its last turn.
+    const ordinal soon = now_ + until_adopted;
     load_what_is_due_meanwhile();
     const unit_index commands = turned_round(units_, std::exchange(taken_, no_unit), std::exchange(ordered_, no_unit));
     number_chain(commands);
