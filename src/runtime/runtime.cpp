@@ -18,7 +18,6 @@ namespace chime::inline v0 {
 
 namespace {
 
-constexpr unsigned most_workers = 512;
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 detail::worker_settings settings_of(const runtime_config& config, bool is_simulated) {
@@ -48,44 +47,6 @@ detail::worker_settings settings_of(const runtime_config& config, bool is_simula
 
 }  // namespace
 
-std::string runtime_config::validate() const {
-    constexpr std::size_t most_units = std::size_t{1} << 29U;
-    constexpr std::size_t most_budget = std::size_t{1} << 30U;
-    const auto outside = [](const char* name, std::size_t value, std::size_t least, std::size_t most) {
-        return std::string("runtime_config::") + name + " is " + std::to_string(value) + "; choose one from " +
-               std::to_string(least) + " to " + std::to_string(most);
-    };
-    const auto late_on_purpose = [](const char* name, std::chrono::nanoseconds value) {
-        return std::string("runtime_config::") + name + " is " + std::to_string(value.count()) +
-               " ns; choose zero or how late a timer may be made on purpose";
-    };
-    if (workers > most_workers) return outside("workers", workers, 0, most_workers);
-    if (max_timers < 1 || max_timers > most_units) return outside("max_timers", max_timers, 1, most_units);
-    if (max_tasks < 1 || max_tasks > most_units) return outside("max_tasks", max_tasks, 1, most_units);
-    if (resolution.count() < 1 || resolution.count() > std::int64_t{1} << 32U) {
-        return "runtime_config::resolution is " + std::to_string(resolution.count()) +
-               " ns; choose one from 1 to 4294967296 ns";
-    }
-    if (slack.count() < 0) return late_on_purpose("slack", slack);
-    if (crowd_slack.count() < 0) return late_on_purpose("crowd_slack", crowd_slack);
-    if (timer_budget < 1 || timer_budget > most_budget) return outside("timer_budget", timer_budget, 1, most_budget);
-    if (task_budget < 1 || task_budget > most_budget) return outside("task_budget", task_budget, 1, most_budget);
-    if (inline_budget > most_budget) return outside("inline_budget", inline_budget, 0, most_budget);
-    if (stale_slack < 64 || stale_slack > most_units) return outside("stale_slack", stale_slack, 64, most_units);
-    if (!metronome && (on_stuck || on_metrics)) {
-        return "runtime_config::on_stuck and on_metrics are called by the metronome, which is off; set metronome to true";
-    }
-    if (metronome && metronome_period < std::chrono::microseconds{100}) {
-        return "runtime_config::metronome_period is " + std::to_string(metronome_period.count()) +
-               " ns; choose 100 us or more";
-    }
-    if (metronome && stuck_after.count() <= 0) {
-        return "runtime_config::stuck_after is " + std::to_string(stuck_after.count()) +
-               " ns; choose how long a piece of user code may take";
-    }
-    return {};
-}
-
 // --- The threads.
 
 runtime::state::state(const runtime_config& wanted, simulator* driver)
@@ -93,8 +54,7 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
       config(wanted),
       timers(&crew),
       scheduler(&crew),
-      crew(settings_of(config, driver != nullptr), detail::crew::most_seats),
-      home_fork(base::fork_number()) {
+      crew(settings_of(config, driver != nullptr), detail::crew::most_seats) {
     if (config.metronome) {
         metronome = std::make_unique<detail::metronome>(
             crew, detail::metronome::settings{
@@ -189,7 +149,7 @@ void runtime::state::turn_until_left(member& mine) {
     }
 }
 
-/// A callback or a detached task has thrown.
+/// What a callback or a detached task has thrown, or what a turn was short of.
 void runtime::state::report(std::exception_ptr thrown) noexcept {
     if (!config.on_exception) {
         std::fputs("chime: an exception has reached a worker of a runtime, and runtime_config::on_exception is empty\n",
@@ -268,7 +228,7 @@ runtime::runtime(const runtime_config& config, simulator* driver)
 }
 
 runtime::~runtime() {
-    if (state_->is_in_forked_child()) {
+    if (state_->crew.is_in_forked_child()) {
         // A forked child: the threads are in the parent, and whatever they were doing stays undone. All of it is left alone.
         [[maybe_unused]] const state* const left_alone = state_.release();
         return;
@@ -282,13 +242,9 @@ bool runtime::is_on_a_worker() const noexcept {
     return home_->is_below_us();
 }
 
-bool runtime::state::is_in_forked_child() const noexcept {
-    return home_fork != base::fork_number();
-}
-
 /// In a forked child nobody would ever answer.
 void runtime::state::refuse_in_forked_child(const char* call) const {
-    if (!is_in_forked_child()) return;
+    if (!crew.is_in_forked_child()) return;
     throw std::system_error(
         make_error_code(errc::stopped),
         std::string(call) +
@@ -388,7 +344,7 @@ runtime_stats runtime::stats() const {
 }
 
 void runtime::shutdown() {
-    if (state_->is_in_forked_child()) return;
+    if (state_->crew.is_in_forked_child()) return;
     if (state_->is_own_thread(*this)) {
         detail::refuse(
             errc::on_a_worker,

@@ -16,6 +16,9 @@
 
 namespace chime::inline v0 {
 
+/// At the same time.
+inline constexpr unsigned most_workers = 512;
+
 /// Drives the workers of a runtime that has no threads.
 class runtime::simulator {
  public:
@@ -58,7 +61,6 @@ struct runtime::state {
     chime::timers timers;
     chime::scheduler scheduler;
     detail::crew crew;
-    const int home_fork;  ///< In a forked child there are no workers.
 
     mutable base::mutex mutex;
     using members_iterator = std::list<member>::iterator;
@@ -86,7 +88,6 @@ struct runtime::state {
     void wait_for_rest() noexcept;
     void shut_down() noexcept;
     [[nodiscard]] runtime_stats stats() const;
-    [[nodiscard]] bool is_in_forked_child() const noexcept;
     void refuse_in_forked_child(const char* call) const;
     [[nodiscard]] bool is_own_thread(const runtime& its) const noexcept;
 };

@@ -183,7 +183,7 @@ void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
     }
 }
 
-/// Somebody leaves whose next number this is. Relaxed: see worker::take_commands().
+/// Somebody leaves, and gives out no number from here on. Relaxed: see worker::take_commands().
 void crew::raise_left_number(std::uint64_t least) noexcept {
     std::uint64_t before = left_number_.load(base::memory_order_relaxed);
     while (before < least && !left_number_.compare_exchange_weak(before, least, base::memory_order_relaxed)) {}

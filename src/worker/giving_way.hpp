@@ -16,7 +16,7 @@ namespace chime::inline v0::detail {
 /// had as much. Where they never sleep that is a long time, so there is a limit to what it may cost.
 class giving_way {
  public:
-    void now() noexcept {
+    void give() noexcept {
         const time_point before = base::now();
         if (before - since_ > std::chrono::seconds{1}) {
             since_ = before;

@@ -197,14 +197,14 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     publish_wheel_counters();
     answer.wake_at = next_deadline();
     answer.is_busy = answer.is_busy || ready_count() != 0 || ordered_ != no_unit || taken_ != no_unit ||
-                     adopted_later_ != no_unit || !inbox_.is_empty() || answer.wake_at <= now_ ||
+                     inherited_ != no_unit || !inbox_.is_empty() || answer.wake_at <= now_ ||
                      (crew_.is_stopped() && !is_swept()) || (!is_alone_ && crew_.has_ready_work());
     if (settings_.times_callbacks) {
         counters_.longest_turn_ns.raise_to(static_cast<std::uint64_t>((now() - began).count()));
     }
     // What is due and ready here has had its turn. Others may have to wait for this processor, and we are in no hurry.
-    if (adopted_later_ != no_unit && answer.wake_at > now_) [[unlikely]]
-        adopting_way_.now();
+    if (inherited_ != no_unit && answer.wake_at > now_) [[unlikely]]
+        adopting_way_.give();
     return answer;
 }
 

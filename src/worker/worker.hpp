@@ -208,6 +208,7 @@ class worker final : public clock_listener {
     static constexpr std::size_t unlimited_commands = std::numeric_limits<std::size_t>::max();
     void obey(std::size_t budget) CHIME_REQUIRES(owner_);
     [[nodiscard]] unit_index take_commands() noexcept CHIME_REQUIRES(owner_);
+    void reserve_for_one() CHIME_REQUIRES(owner_);
     void obey_one(unit_index index) CHIME_REQUIRES(owner_);
     void adopt(unit_index index, timed& its) noexcept CHIME_REQUIRES(owner_);
     void adopt_some() noexcept CHIME_REQUIRES(owner_);
@@ -353,8 +354,8 @@ class worker final : public clock_listener {
     unit_index taken_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< From the inbox, last first; being put in order.
     unit_index ordered_ CHIME_GUARDED_BY(owner_) = no_unit;
     bool is_ordering_ CHIME_GUARDED_BY(owner_) = false;
-    unit_index adopted_later_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< Taken, not looked at yet, and due some time.
-    ordinal adopting_since_ CHIME_GUARDED_BY(owner_) = 0;          ///< When we were last through with some of those.
+    unit_index inherited_ CHIME_GUARDED_BY(owner_) = no_unit;  ///< Taken, not looked at yet, and due some time.
+    ordinal adopting_since_ CHIME_GUARDED_BY(owner_) = 0;      ///< When we were last through with some of those.
     giving_way adopting_way_ CHIME_GUARDED_BY(owner_);
 
     std::array<unstamped, most_unstamped> unstamped_ CHIME_GUARDED_BY(owner_);

@@ -18,8 +18,7 @@ void worker::obey(std::size_t budget) {
     while (budget != 0) {
         if (ordered_ != no_unit && !is_ordering_) {
             const unit_index index = ordered_;
-            wheel_.reserve(1);  // The only steps that may fail; what is not obeyed yet waits for the next turn.
-            if (wheel_.is_advancing()) wheel_.reserve_near(1);
+            reserve_for_one();  // The only step that may fail; what is not obeyed yet waits for the next turn.
             ordered_ = units_.at(index).link.load(base::memory_order_relaxed);
             obey_one(index);
             counters_.commands.add();
@@ -71,6 +70,12 @@ unit_index worker::take_commands() noexcept {
     return own;
 }
 
+/// Room for whatever ticket comes of a command. Throws std::bad_alloc; nothing has changed.
+void worker::reserve_for_one() {
+    wheel_.reserve(1);
+    if (wheel_.is_advancing()) wheel_.reserve_near(1);
+}
+
 void worker::obey_one(unit_index index) {
     timed& its = units_.at(index);
     if (its.owner() != seat_) adopt(index, its);
@@ -105,20 +110,20 @@ void worker::obey_one(unit_index index) {
 /// asked of us. If turns are long it is more, so that it takes no longer than twice what it takes at a stretch: otherwise
 /// they would come due meanwhile.
 void worker::adopt_some() noexcept {
-    if (adopted_later_ == no_unit) {
-        adopted_later_ = crew_.merged_later_.take_all();
-        if (adopted_later_ == no_unit) return;
+    if (inherited_ == no_unit) {
+        inherited_ = crew_.merged_later_.take_all();
+        if (inherited_ == no_unit) return;
         adopting_since_ = to_ordinal(now());
     }
     const ordinal other_work = std::max(adopting_since_, to_ordinal(now())) - adopting_since_;
     for (std::size_t left =
              std::max(settings_.adoption_budget, static_cast<std::size_t>(other_work / adopted_within_ns));
-         left != 0 && adopted_later_ != no_unit; --left) {
-        const unit_index index = adopted_later_;
+         left != 0 && inherited_ != no_unit; --left) {
+        const unit_index index = inherited_;
         const unit_index next = units_.at(index).link.load(base::memory_order_relaxed);
         if (next != no_unit) units_.prefetch(next);
         if (!try_obey_one(index)) break;
-        adopted_later_ = next;
+        inherited_ = next;
     }
     adopting_since_ = to_ordinal(now());
 }
@@ -126,8 +131,7 @@ void worker::adopt_some() noexcept {
 /// False: there is no memory for it now, and nothing was done.
 bool worker::try_obey_one(unit_index index) noexcept {
     try {
-        wheel_.reserve(1);
-        if (wheel_.is_advancing()) wheel_.reserve_near(1);
+        reserve_for_one();
     } catch (const std::bad_alloc&) {
         return false;
     }

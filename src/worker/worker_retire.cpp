@@ -69,7 +69,7 @@ void worker::retire() noexcept {
     giving_way way;
     std::size_t steps = 0;
     const auto count_step = [&] {
-        if (++steps % steps_at_a_time == 0) way.now();
+        if (++steps % steps_at_a_time == 0) way.give();
     };
     wheel_.visit_until(soon, [&](unit_index index) {
         assume_owner(this);  // As we are.
@@ -77,7 +77,7 @@ void worker::retire() noexcept {
         count_step();
     });
     call_heir();
-    give_away_chain(std::exchange(adopted_later_, no_unit), crew_.merged_later_);
+    give_away_chain(std::exchange(inherited_, no_unit), crew_.merged_later_);
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         give_away_timer(callback_pool::index_of(position), crew_.merged_later_);
         count_step();
@@ -104,7 +104,7 @@ void worker::retire() noexcept {
 /// all the rest.
 void worker::adopt_until(ordinal horizon) noexcept {
     unit_index kept = no_unit;
-    for (unit_index index = adopted_later_; index != no_unit;) {
+    for (unit_index index = inherited_; index != no_unit;) {
         timed& its = units_.at(index);
         const unit_index next = its.link.load(base::memory_order_relaxed);
         if (its.deadline_now() > horizon || !try_obey_one(index)) {
@@ -113,7 +113,7 @@ void worker::adopt_until(ordinal horizon) noexcept {
         }
         index = next;
     }
-    adopted_later_ = kept;
+    inherited_ = kept;
 }
 
 /// While the inbox is open: afterwards others may adopt a timer of ours, and its ticket is theirs to change.

@@ -59,6 +59,10 @@ class two_workers {
         return its.turn(std::numeric_limits<std::size_t>::max());
     }
 
+    void turns(std::uint32_t seat, int count) {
+        for (; count != 0; --count) turn(seat);
+    }
+
     template <class Function>
     timer_handle arm(time_point deadline, Function call) {
         static_assert(sizeof(Function) <= detail::closure_bytes);
@@ -142,6 +146,12 @@ TEST(adopted_timers, fire_in_their_order_though_the_wheel_is_in_the_middle_of_so
     }
 }
 
+/// All have fired, in the order in which they were armed [G2].
+void expect_all_in_order(const std::vector<int>& order, int count) {
+    EXPECT_EQ(order.size(), static_cast<std::size_t>(count));
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
 TEST(adopted_timers, fire_in_their_order_though_they_are_adopted_a_few_at_a_time) {
     constexpr int many = 1000;
     two_workers both;
@@ -154,9 +164,8 @@ TEST(adopted_timers, fire_in_their_order_though_they_are_adopted_a_few_at_a_time
     });
     both.advance_to(start + 1h + 10 * tick);
     both.retire_the_first();
-    for (int turns = 0; turns < 3 * many; ++turns) both.turn(1);
-    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    both.turns(1, 3 * many);
+    expect_all_in_order(order, many);
 }
 
 /// So many of the first worker that adopting them takes a while, which are not due for an hour.
@@ -186,9 +195,8 @@ TEST(adopted_timers, that_are_due_much_later_keep_nobody_waiting) {
     while (turns_until_rest < many && both.turn(1).is_busy) ++turns_until_rest;
     EXPECT_EQ(both.stats().adopted, static_cast<std::uint64_t>(many)) << "L7";
     both.advance_to(start + 1h);
-    for (int turns = 0; turns < 2 * many; ++turns) both.turn(1);
-    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+    both.turns(1, 2 * many);
+    expect_all_in_order(order, many);
 }
 
 TEST(adopted_timers, go_on_to_the_next_if_who_adopts_them_leaves_in_the_middle_of_it) {
@@ -198,16 +206,15 @@ TEST(adopted_timers, go_on_to_the_next_if_who_adopts_them_leaves_in_the_middle_o
     arm_for_later(all, many, order);
     all.turn(1);
     all.retire_the_first();
-    for (int turns = 0; turns < 10; ++turns) all.turn(1);
+    all.turns(1, 10);
     EXPECT_EQ(all.stats().adopted, 20U);
     all.replace_the_second();
-    for (int turns = 0; turns < many; ++turns) all.turn(0);
+    all.turns(0, many);
     EXPECT_EQ(all.stats().adopted, 120U);
     EXPECT_EQ(all.stats().migrated, 120U) << "L7";
     all.advance_to(start + 1h);
-    for (int turns = 0; turns < 2 * many; ++turns) all.turn(0);
-    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+    all.turns(0, 2 * many);
+    expect_all_in_order(order, many);
 }
 
 TEST(adopted_timers, come_before_what_was_armed_for_the_same_time_after_they_were_left) {
@@ -218,11 +225,10 @@ TEST(adopted_timers, come_before_what_was_armed_for_the_same_time_after_they_wer
     both.turn(1);
     both.retire_the_first();
     both.arm(start + 1h, [&order, last = many] { order.push_back(last); });
-    for (int turns = 0; turns < many; ++turns) both.turn(1);
+    both.turns(1, many);
     both.advance_to(start + 1h);
-    for (int turns = 0; turns < 2 * many; ++turns) both.turn(1);
-    EXPECT_EQ(order.size(), static_cast<std::size_t>(many) + 1);
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+    both.turns(1, 2 * many);
+    expect_all_in_order(order, many + 1);
 }
 
 TEST(adopted_timers, fire_in_their_order_though_who_adopts_them_has_long_turns) {
@@ -239,8 +245,7 @@ TEST(adopted_timers, fire_in_their_order_though_who_adopts_them_has_long_turns) 
         both.advance_to(start + turns * 10ms);
         both.turn(1);
     }
-    EXPECT_EQ(order.size(), static_cast<std::size_t>(many));
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "G2: in the order in which they were armed";
+    expect_all_in_order(order, many);
 }
 
 TEST(adopted_timers, that_have_become_urgent_go_first_when_who_adopts_them_leaves) {
@@ -253,11 +258,11 @@ TEST(adopted_timers, that_have_become_urgent_go_first_when_who_adopts_them_leave
     arm_for_later(all, many / 2, order);
     all.turn(1);
     all.retire_the_first();
-    for (int turns = 0; turns < 10; ++turns) all.turn(1);
+    all.turns(1, 10);
     all.advance_to(start + 495ms);
     all.replace_the_second();
     all.advance_to(start + 500ms);
-    for (int turns = 0; turns < 20; ++turns) all.turn(0);
+    all.turns(0, 20);
     EXPECT_TRUE(has_fired);
 }
 

@@ -120,7 +120,7 @@ byte inbox[SEATS];
 byte taken[SEATS];
 byte merged = 0;
 byte later = 0;
-byte adopted_later[SEATS];
+byte inherited[SEATS];
 
 bool is_published[SEATS];
 bool leaves[SEATS];
@@ -141,8 +141,8 @@ byte given_away = 0;
 byte adopted = 0;
 byte asleep = 0;
 
-#define is_taken(u) (is_in(taken[0], u) || is_in(taken[1], u) || is_in(taken[2], u) || is_in(adopted_later[0], u) || \
-                     is_in(adopted_later[1], u) || is_in(adopted_later[2], u))
+#define is_taken(u) (is_in(taken[0], u) || is_in(taken[1], u) || is_in(taken[2], u) || is_in(inherited[0], u) || \
+                     is_in(inherited[1], u) || is_in(inherited[2], u))
 #define is_pushed(u) (is_in(inbox[0], u) || is_in(inbox[1], u) || is_in(inbox[2], u) || is_in(merged, u) || \
                       is_in(later, u) || is_taken(u))
 
@@ -474,10 +474,10 @@ turn:
        u = first_of(taken[me]);
        obey_one(taken[me], u);
        goto turn
-    :: adopted_later[me] != 0 ->
+    :: inherited[me] != 0 ->
        /* adopt_some(). */
-       u = first_of(adopted_later[me]);
-       obey_one(adopted_later[me], u);
+       u = first_of(inherited[me]);
+       obey_one(inherited[me], u);
        goto turn
     :: else ->
        /* take_commands(). */
@@ -498,9 +498,9 @@ turn:
 #ifndef M_LEFT_NUMBER_READ_FIRST
        look_at_left_number();
 #endif
-       atomic { adopted_later[me] = later; later = 0 };
+       atomic { inherited[me] = later; later = 0 };
        if
-       :: taken[me] != 0 || adopted_later[me] != 0 -> goto turn
+       :: taken[me] != 0 || inherited[me] != 0 -> goto turn
        :: else -> skip
        fi
     fi;
@@ -604,9 +604,9 @@ retire:
 #endif
 #ifndef M_LATER_KEPT
     do
-    :: adopted_later[me] == 0 -> break
+    :: inherited[me] == 0 -> break
     :: else ->
-       atomic { u = first_of(adopted_later[me]); adopted_later[me] = rest_of(adopted_later[me]) };
+       atomic { u = first_of(inherited[me]); inherited[me] = rest_of(inherited[me]) };
        give_away(u, later)
     od;
 #endif
@@ -670,7 +670,7 @@ end:
         :: s < seats ->
            assert(has_left[s] == ((asleep & bit(s)) == 0));
            assert(!has_left[s] || inbox[s] == CLOSED);
-           assert(taken[s] == 0 && adopted_later[s] == 0);
+           assert(taken[s] == 0 && inherited[s] == 0);
            s++
         :: else -> break
         od;
