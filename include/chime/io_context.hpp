@@ -37,6 +37,7 @@ struct io_context_config {
     std::size_t timer_budget = 512;  ///< Timers that fire before ready tasks have their turn.
     std::size_t task_budget = 512;   ///< Ready tasks that run before timers have their turn.
     std::size_t stale_slack = 4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones.
+    std::size_t scrub_budget = 64;   ///< How many tickets are looked at together when it is time to drop stale ones.
     bool inline_resumption = true;   ///< A sleeper whose time has come is resumed on the spot, not queued.
     bool time_callbacks = false;     ///< Measure the longest callback and turn: two looks at the clock for each.
     bool record_locations = false;   ///< For dump_pending(): note where each timer was armed and each task spawned.

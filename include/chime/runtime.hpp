@@ -34,7 +34,8 @@ using worker_id = std::uint64_t;
 struct stuck_worker {
     worker_id worker = 0;
     std::chrono::nanoseconds since{};    ///< How long by now.
-    std::chrono::nanoseconds overdue{};  ///< How late the first of its timers is; zero: none is due.
+    std::chrono::nanoseconds overdue{};  ///< How late the first of its timers is by now; zero: none is due.
+    std::size_t overdue_timers = 0;      ///< How many are due and wait, callbacks and sleepers.
 };
 
 /// What one worker has done so far.
@@ -42,6 +43,7 @@ struct worker_stats {
     worker_id worker = 0;
     /// What this worker has armed, fired, run. What is pending, alive or waiting is known for all of them together only.
     timer_stats timers;
+    std::uint64_t stuck_reports = 0;  ///< How often it was reported to be stuck.
 };
 
 /// What a runtime has done so far. Read it from any thread at any time; exact when nothing is going on.
@@ -74,6 +76,7 @@ struct runtime_config {
         64;  ///< Sleepers that a turn resumes on the spot; the others are queued, for all to help.
     std::size_t stale_slack =
         4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones, per worker.
+    std::size_t scrub_budget = 64;  ///< How many tickets are looked at together when it is time to drop stale ones.
     bool inline_resumption = true;  ///< A sleeper whose time has come is resumed on the spot, not queued.
     bool time_callbacks = false;    ///< Measure the longest callback and turn: two looks at the clock for each.
     bool record_locations = false;  ///< For dump_pending(): note where each timer was armed and each task spawned.

@@ -51,7 +51,9 @@ struct timer_stats {
 
     std::uint64_t tickets = 0;  ///< Now in the wheel, live and stale.
     std::uint64_t stale_tickets = 0;
-    std::uint64_t stale_dropped = 0;    ///< Stale tickets met when their time came.
+    std::uint64_t stale_dropped = 0;  ///< Stale tickets met when their time came.
+    std::uint64_t stale_vacant = 0;  ///< Of these, those whose record or slot was empty; the others had a later ticket.
+    std::uint64_t compactions = 0;   ///< Slots of the wheel that were rid of stale tickets on their way down.
     std::uint64_t stale_cancelled = 0;  ///< Timers met when they were due, but cancelled a moment before.
     std::uint64_t scrubbed = 0;         ///< Stale tickets removed before their time came.
     std::uint64_t cascaded = 0;
@@ -69,6 +71,8 @@ struct timer_stats {
     /// What has happened since `before`: takes its counts away. What is measured and not counted stays.
     CHIME_API timer_stats& operator-=(const timer_stats& before) noexcept;
 
+    /// After how many of its sleeps the loop had something to do.
+    [[nodiscard]] std::uint64_t useful_wakeups() const noexcept { return parks - idle_wakeups; }
     [[nodiscard]] std::uint64_t resumed() const noexcept {
         return resumed_by_timer + resumed_by_cancel + resumed_by_completion + resumed_by_shutdown;
     }

@@ -71,7 +71,11 @@ class timer_cell {
 
     /// With an interval, prepare_next() waits for one multiple of it after the other, counted from the first deadline.
     /// Without one, or with one that is not longer than zero, it waits for now, which is a yield.
-    void set_interval(duration interval) noexcept { interval_ = interval; }
+    /// Throws std::system_error (std::errc::invalid_argument) for NaN.
+    template <class Rep, class Period>
+    void set_interval(std::chrono::duration<Rep, Period> interval) noexcept(noexcept(round_up(interval))) {
+        interval_ = round_up(interval);
+    }
     [[nodiscard]] duration interval() const noexcept { return interval_; }
     /// The deadline of the latest wait.
     [[nodiscard]] time_point deadline() const noexcept { return deadline_; }

@@ -48,7 +48,7 @@
 /// of a timer lies in one record, 32 bytes with a value of eight: at a million timers, an operation costs that one miss.
 ///
 /// **Scrubbing.** Before there are more tickets than `2 * live + slack`, each operation that adds to the garbage also
-/// looks through some 64 tickets, slot by slot in turn, and drops the stale ones. This needs no memory and cannot fail;
+/// looks through some tickets (`scrub_budget`), slot by slot in turn, and drops the stale ones. This needs no memory and cannot fail;
 /// it takes a few microseconds when none of their records is in the cache.
 ///
 /// # Ground rules
@@ -110,6 +110,9 @@ struct wheel_config {
     std::size_t max_timers = std::size_t{1} << 31;
     /// How many stale tickets are tolerated beyond the number of live timers.
     std::size_t stale_slack = 4096;
+    /// How many tickets an operation looks through when it is time to drop stale ones. More of them at a time fetch their
+    /// records together; fewer make shorter pauses.
+    std::size_t scrub_budget = 64;
     /// Where all storage comes from; null: operator new. Must outlive the wheel.
     std::pmr::memory_resource* memory = nullptr;
 
@@ -128,6 +131,9 @@ struct wheel_config {
             return "wheel_config::stale_slack is " + std::to_string(stale_slack) + "; choose one from 64 to " +
                    std::to_string(most_timers);
         }
+        if (scrub_budget < 32 || scrub_budget > 65536) {
+            return "wheel_config::scrub_budget is " + std::to_string(scrub_budget) + "; choose one from 32 to 65536";
+        }
         return {};
     }
 };
@@ -142,6 +148,8 @@ struct wheel_stats {
     std::uint64_t tickets = 0;          ///< Now in the wheel, live and stale.
     std::uint64_t stale = 0;            ///< Of these, the stale ones.
     std::uint64_t stale_dropped = 0;    ///< Stale tickets met when their slot came up.
+    std::uint64_t stale_vacant = 0;     ///< Of these, those whose timer was cancelled and had no successor.
+    std::uint64_t compactions = 0;      ///< Slots dealt out with a look at every record, because much was stale.
     std::uint64_t scrubbed = 0;         ///< Stale tickets removed before their slot came up.
     std::uint64_t cascaded = 0;         ///< Tickets moved from one slot to another.
     std::uint64_t retired_records = 0;  ///< Records that have used up their generations.
@@ -570,7 +578,7 @@ template <class Records>
 concept ticket_resolver = requires(Records& records, const Records& view, std::uint32_t index, std::uint16_t stamp,
                                    ticket_place place) {
     { view.holds(index, stamp) } noexcept -> std::same_as<bool>;    // Is this the ticket of a pending timer?
-    { records.let_go(index, stamp) } noexcept;                      // If it is not, it leaves the wheel.
+    { records.let_go(index, stamp) } noexcept -> std::same_as<bool>; // If it is not, it leaves the wheel; was it the last?
     { view.deadline(index) } noexcept -> std::same_as<ordinal>;     // The deadline in force.
     { view.number(index) } noexcept -> std::same_as<std::uint64_t>; // The arming number.
     { view.prefetch(index) } noexcept;                              // All of these will be asked for soon.
@@ -605,13 +613,14 @@ class ticket_wheel {
     /// Beyond the levels: what is armed for the current tick or an earlier one. Loaded when the next advance begins.
     static constexpr slot_number overdue_slot = level_count * slots_per_level;
 
-    ticket_wheel(storage& memory, ordinal start, unsigned tick_shift, std::size_t stale_slack)
+    ticket_wheel(storage& memory, ordinal start, unsigned tick_shift, std::size_t stale_slack, std::size_t scrub_budget)
         : memory_(memory),
           pool_(memory),
           near_(memory),
           current_tick_(start >> tick_shift),
           tick_shift_(tick_shift),
           stale_slack_(stale_slack),
+          scrub_budget_(scrub_budget),
           credit_(static_cast<std::int64_t>(stale_slack) * 2),
           slots_(static_cast<slot_table*>(memory.take(sizeof(slot_table), 64))) {
         ::new (static_cast<void*>(slots_)) slot_table{};
@@ -847,6 +856,8 @@ class ticket_wheel {
 
     [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
     [[nodiscard]] std::uint64_t stale_dropped() const noexcept { return stale_dropped_; }
+    [[nodiscard]] std::uint64_t stale_vacant() const noexcept { return stale_vacant_; }
+    [[nodiscard]] std::uint64_t compactions() const noexcept { return compactions_; }
     [[nodiscard]] std::uint64_t scrubbed() const noexcept { return scrubbed_; }
 
  private:
@@ -954,6 +965,7 @@ class ticket_wheel {
         drain_ = {slots_->heads[where], source.write, source.min,
                   where == overdue_slot ? 0U : static_cast<unsigned>(where / slots_per_level)};
         source = slot{};
+        compactions_ += static_cast<std::uint64_t>(check_stale_ && drain_.level != 0);
         if (where != overdue_slot) unmark(where);
         if (scrub_turn_ == where || scrub_turn_ == drain_turn) scrub_until_ = nullptr;
     }
@@ -1105,7 +1117,7 @@ class ticket_wheel {
 
     template <class Records>
     void drop(Records& records, std::uint32_t index, std::uint16_t stamp) noexcept {
-        records.let_go(index, stamp);
+        stale_vacant_ += static_cast<std::uint64_t>(records.let_go(index, stamp));
         credit_ += ticket_cost;
         ++stale_dropped_;
     }
@@ -1139,7 +1151,7 @@ class ticket_wheel {
     template <class Records>
     [[gnu::noinline]] void scrub(Records& records) noexcept {
         std::size_t seen = 0;
-        for (unsigned blocks = 0; blocks < 16 && seen < tickets_per_scrub; ++blocks) {
+        for (std::size_t blocks = 0; 4 * blocks < scrub_budget_ && seen < scrub_budget_; ++blocks) {
             if (scrub_until_ == nullptr && near_.scan_is_over()) {
                 if (!next_turn()) return;
             } else if (scrub_turn_ == near_turn) {
@@ -1238,7 +1250,7 @@ class ticket_wheel {
             const ticket met = tickets[position];
             tickets[kept] = met;
             kept += static_cast<std::size_t>(records.holds(met.index, met.stamp));
-            records.let_go(met.index, met.stamp);
+            static_cast<void>(records.let_go(met.index, met.stamp));
         }
         credit_ += static_cast<std::int64_t>(count - kept) * ticket_cost;
         scrubbed_ += count - kept;
@@ -1249,7 +1261,7 @@ class ticket_wheel {
     std::size_t scrub_near(Records& records) noexcept {
         return near_.scan(ticket_block::capacity, [&](const due_entry& entry) {
             if (records.holds(entry.index, entry.stamp)) return false;
-            records.let_go(entry.index, entry.stamp);
+            static_cast<void>(records.let_go(entry.index, entry.stamp));
             credit_ += ticket_cost;
             ++scrubbed_;
             return true;
@@ -1259,7 +1271,6 @@ class ticket_wheel {
     /// In scrubbing, whose turn comes after that of the last slot.
     static constexpr slot_number drain_turn = overdue_slot + 1;
     static constexpr slot_number near_turn = overdue_slot + 2;
-    static constexpr std::size_t tickets_per_scrub = 64;
 
     /// Every live timer brings some credit, every ticket costs some, and the slack is a present. In the red, there are
     /// so many stale tickets that it is time to scrub: 4 * tickets > 7 * live + 2 * slack. That is early enough for a
@@ -1288,6 +1299,7 @@ class ticket_wheel {
     bool check_stale_ = true;         ///< Enough tickets are stale to look for them in cascades.
     std::uint64_t number_limit_ = 0;  ///< Of the advance: what has this number or a higher one waits for the next.
     std::size_t stale_slack_;
+    std::size_t scrub_budget_;
     std::int64_t credit_;
     slot_table* slots_;
     const ticket_block* fetched_ = nullptr;  ///< The block whose records were fetched last.
@@ -1296,6 +1308,8 @@ class ticket_wheel {
     ticket_block* scrub_until_ = nullptr;  ///< The last block of a chain's turn; null: it is over.
     std::uint64_t cascaded_ = 0;
     std::uint64_t stale_dropped_ = 0;
+    std::uint64_t stale_vacant_ = 0;
+    std::uint64_t compactions_ = 0;
     std::uint64_t scrubbed_ = 0;
 };
 
@@ -1331,7 +1345,7 @@ class timer_wheel {
           max_timers_(config.max_timers),
           records_(memory_),
           free_(memory_),
-          wheel_(memory_, now_, shift_of(config), config.stale_slack) {}
+          wheel_(memory_, now_, shift_of(config), config.stale_slack, config.scrub_budget) {}
 
     timer_wheel(const timer_wheel&) = delete;
     timer_wheel& operator=(const timer_wheel&) = delete;
@@ -1470,6 +1484,8 @@ class timer_wheel {
                 .tickets = tickets,
                 .stale = tickets - size(),
                 .stale_dropped = wheel_.stale_dropped(),
+                .stale_vacant = wheel_.stale_vacant(),
+                .compactions = wheel_.compactions(),
                 .scrubbed = wheel_.scrubbed(),
                 .cascaded = wheel_.cascaded(),
                 .retired_records = retired_records_};
@@ -1528,10 +1544,11 @@ class timer_wheel {
         [[nodiscard]] bool holds(std::uint32_t index, std::uint16_t stamp) const noexcept {
             return (at(index).ticket & record::mark_mask) == stamp;
         }
-        void let_go(std::uint32_t index, std::uint16_t stamp) noexcept {
+        bool let_go(std::uint32_t index, std::uint16_t stamp) noexcept {
             std::uint32_t& its = at(index).ticket;
             const bool was_left_behind = (its & record::mark_mask) == (stamp | record::vacant);
             its |= std::uint32_t{was_left_behind} * record::gone;  // Without a branch: scrubbing tosses coins.
+            return was_left_behind;
         }
         [[nodiscard]] detail::ordinal deadline(std::uint32_t index) const noexcept { return at(index).deadline; }
         [[nodiscard]] std::uint64_t number(std::uint32_t index) const noexcept { return at(index).number; }

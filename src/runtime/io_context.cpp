@@ -37,6 +37,7 @@ std::string io_context_config::validate() const {
     if (timer_budget < 1 || timer_budget > most_budget) return outside("timer_budget", timer_budget, 1, most_budget);
     if (task_budget < 1 || task_budget > most_budget) return outside("task_budget", task_budget, 1, most_budget);
     if (stale_slack < 64 || stale_slack > most_timers) return outside("stale_slack", stale_slack, 64, most_timers);
+    if (scrub_budget < 32 || scrub_budget > 65536) return outside("scrub_budget", scrub_budget, 32, 65536);
     if (pool_threads > 4096) return outside("pool_threads", pool_threads, 0, 4096);
     return {};
 }
@@ -53,6 +54,7 @@ detail::worker_settings settings_of(const io_context_config& config) {
     settings.tick_shift =
         static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
     settings.stale_slack = config.stale_slack;
+    settings.scrub_budget = config.scrub_budget;
     settings.fire_budget = config.timer_budget;
     settings.ready_budget = config.task_budget;
     settings.slack = config.slack;

@@ -49,7 +49,7 @@ void metronome::run() noexcept {
         }
         is_silent_.store(false, base::memory_order_relaxed);
         beat(base::now());
-        static_cast<void>(base::futex_wait(bell_, seen, base::now() + settings_.period));
+        static_cast<void>(base::futex_wait(bell_, seen, deadline_after(base::now(), settings_.period)));
     }
 }
 
@@ -70,9 +70,13 @@ void metronome::beat(time_point now) {
         if (last.is_reported || now - last.since < settings_.stuck_after) continue;
         last.is_reported = true;
         reports_.fetch_add(1, base::memory_order_relaxed);
-        const time_point first = to_time_point(each.first_deadline());
-        const auto overdue = first < now ? now - first : duration::zero();
-        if (settings_.on_stuck) settings_.on_stuck({.seat = seat, .since = now - last.since, .overdue = overdue});
+        each.count_stuck_report();
+        if (!settings_.on_stuck) continue;
+        const overdue_timers late = watched_.overdue_timers_of(seat, to_ordinal(shown));
+        settings_.on_stuck({.seat = seat,
+                            .since = now - last.since,
+                            .overdue = late.count != 0 ? shown - to_time_point(late.first) : duration::zero(),
+                            .overdue_timers = late.count});
     }
     if (settings_.on_beat) settings_.on_beat();
 }

@@ -23,6 +23,7 @@ class metronome {
         std::uint32_t seat = 0;
         std::chrono::nanoseconds since{};
         std::chrono::nanoseconds overdue{};
+        std::size_t overdue_timers = 0;
     };
 
     struct settings {

@@ -30,6 +30,7 @@ detail::worker_settings settings_of(const runtime_config& config, bool is_simula
     settings.tick_shift =
         static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
     settings.stale_slack = config.stale_slack;
+    settings.scrub_budget = config.scrub_budget;
     settings.fire_budget = config.timer_budget;
     settings.ready_budget = config.task_budget;
     settings.inline_budget = config.inline_budget;
@@ -63,7 +64,10 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
                       .on_stuck =
                           [this](const detail::metronome::report& seen) {
                               if (!config.on_stuck) return;
-                              stuck_worker stuck{.worker = 0, .since = seen.since, .overdue = seen.overdue};
+                              stuck_worker stuck{.worker = 0,
+                                                 .since = seen.since,
+                                                 .overdue = seen.overdue,
+                                                 .overdue_timers = seen.overdue_timers};
                               {
                                   const base::lock_guard lock(mutex);
                                   for (const member& each : members) {
@@ -94,6 +98,7 @@ runtime::state::member& runtime::state::start_member(detail::worker& seated) {
         added.id = next_id;
         added.worker = &seated;
         seated.add_stats(added.before);
+        added.stuck_before = seated.stuck_reports();
         added.processor = static_cast<unsigned>(next_id % base::usable_processors());
         if (simulated_by != nullptr) {
             CHIME_CHECK(seated.try_begin_drive(), "a simulated worker is driven by its simulation");
@@ -196,6 +201,7 @@ runtime_stats runtime::state::stats() const {
         its.worker = each.id;
         each.worker->add_stats(its.timers);
         its.timers -= each.before;
+        its.stuck_reports = each.worker->stuck_reports() - each.stuck_before;
         its.timers.pending = its.timers.tasks = its.timers.waiting = 0;  // Shares of a sum, which mean nothing alone.
     }
     result.workers_added = next_id;

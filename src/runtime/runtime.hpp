@@ -49,6 +49,7 @@ struct runtime::state {
         detail::worker* worker = nullptr;
         unsigned processor = 0;                ///< Of those that this process may use.
         timer_stats before;                    ///< What was counted by whoever had the seat before.
+        std::uint64_t stuck_before = 0;        ///< The same.
         bool is_retiring = false;              ///< Under the lock.
         base::atomic<bool> is_leaving{false};  ///< It shall end its thread,
         base::atomic<bool> gives_away{false};  ///< and give away what it has before.

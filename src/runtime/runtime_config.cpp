@@ -34,6 +34,7 @@ std::string runtime_config::validate() const {
     if (task_budget < 1 || task_budget > most_budget) return outside("task_budget", task_budget, 1, most_budget);
     if (inline_budget > most_budget) return outside("inline_budget", inline_budget, 0, most_budget);
     if (stale_slack < 64 || stale_slack > most_units) return outside("stale_slack", stale_slack, 64, most_units);
+    if (scrub_budget < 32 || scrub_budget > 65536) return outside("scrub_budget", scrub_budget, 32, 65536);
     if (!metronome && (on_stuck || on_metrics)) {
         return "runtime_config::on_stuck and on_metrics are called by the metronome, which is off; set metronome to true";
     }

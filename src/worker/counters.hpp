@@ -34,7 +34,7 @@ struct worker_counters {
     counter tasks, suspensions, waiting, destroyed;
     std::array<counter, 4> resumed_by;  ///< By wake_cause.
     counter resumed_inline, resumed_queued;
-    counter tickets, stale_tickets, stale_dropped, stale_cancelled, scrubbed, cascaded;
+    counter tickets, stale_tickets, stale_dropped, stale_vacant, stale_cancelled, compactions, scrubbed, cascaded;
     counter turns, parks, idle_wakeups, commands;
     counter stolen, adopted, migrated;
     counter longest_callback_ns, longest_turn_ns, latest_ns;

@@ -27,6 +27,12 @@
 
 namespace chime::inline v0::detail {
 
+/// What is pending with a worker although its time has come.
+struct overdue_timers {
+    std::size_t count = 0;
+    ordinal first = end_of_time;
+};
+
 /// The workers of one context or runtime, and what they have in common: all records and slots, and the queues of what is
 /// nobody's. Everything here may be called from any thread, unless it says otherwise.
 ///
@@ -95,6 +101,8 @@ class crew {
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
     [[nodiscard]] time_point followed_now() const noexcept;
     [[nodiscard]] timer_stats stats() const noexcept;
+    /// What a worker should have fired by `now` and has not, what others have sent to it included.
+    [[nodiscard]] overdue_timers overdue_timers_of(std::uint32_t seat, ordinal now) const noexcept;
     void stop_timers() noexcept;
     [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_.load(base::memory_order_relaxed); }
     void dump_pending(std::ostream& out) const;

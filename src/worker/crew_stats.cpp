@@ -59,6 +59,8 @@ timer_stats& timer_stats::operator-=(const timer_stats& before) noexcept {
     tickets -= before.tickets;
     stale_tickets -= before.stale_tickets;
     stale_dropped -= before.stale_dropped;
+    stale_vacant -= before.stale_vacant;
+    compactions -= before.compactions;
     stale_cancelled -= before.stale_cancelled;
     scrubbed -= before.scrubbed;
     cascaded -= before.cascaded;
@@ -80,6 +82,8 @@ void worker::publish_wheel_counters() noexcept {
     counters_.tickets.set(tickets);
     counters_.stale_tickets.set(tickets - wheel_live_);
     counters_.stale_dropped.set(wheel_.stale_dropped());
+    counters_.stale_vacant.set(wheel_.stale_vacant());
+    counters_.compactions.set(wheel_.compactions());
     counters_.scrubbed.set(wheel_.scrubbed());
     counters_.cascaded.set(wheel_.cascaded());
 }
@@ -107,6 +111,8 @@ void worker::add_stats(timer_stats& sums) const noexcept {
     sums.tickets += mine.tickets.get();
     sums.stale_tickets += mine.stale_tickets.get();
     sums.stale_dropped += mine.stale_dropped.get();
+    sums.stale_vacant += mine.stale_vacant.get();
+    sums.compactions += mine.compactions.get();
     sums.stale_cancelled += mine.stale_cancelled.get();
     sums.scrubbed += mine.scrubbed.get();
     sums.cascaded += mine.cascaded.get();
@@ -188,6 +194,28 @@ void print_where(std::ostream& out, const char* verb, const void* where) {
 }
 
 }  // namespace
+
+/// Looks at all records and slots, whoever drives that worker: the one it is asked about does nothing of the kind.
+overdue_timers crew::overdue_timers_of(std::uint32_t seat, ordinal now) const noexcept {
+    overdue_timers found;
+    const auto look_at = [&](const timed& its) {
+        const ordinal deadline = its.deadline_now();
+        if (its.owner() != seat || deadline > now) return;
+        ++found.count;
+        found.first = std::min(found.first, deadline);
+    };
+    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+        const callback& its = callbacks_.at(callback_pool::index_of(position));
+        // Acquire: pairs with the release that armed it, so the deadline is none of an earlier life.
+        if (state_of(its.state.load(base::memory_order_acquire)) == timer_state::armed) look_at(its);
+    }
+    for (std::size_t position = 0; position < slots_.size(); ++position) {
+        const task_slot& its = slots_.at(slot_pool::index_of(position));
+        const state_word value = its.state.load(base::memory_order_acquire);  // The same, for a sleep.
+        if (phase_of(value) == task_phase::idle && its.is_numbered()) look_at(its);
+    }
+    return found;
+}
 
 const char* crew::reason_of_stop() const noexcept {
     if (is_alone_) return "the timers of this context were stopped, for good";

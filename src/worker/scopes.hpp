@@ -24,10 +24,7 @@ class worker::turn_scope {
 class worker::user_code {
  public:
     explicit user_code(worker& mine) noexcept : mine_(mine) {
-        if (mine_.settings_.shows_progress) {
-            mine_.first_deadline_.store(mine_.next_deadline(), base::memory_order_relaxed);  // It is only reported.
-            mine_.progress_.add();
-        }
+        if (mine_.settings_.shows_progress) mine_.progress_.add();
         if (mine_.settings_.times_callbacks) began_ = mine_.now();
     }
     user_code(const user_code&) = delete;

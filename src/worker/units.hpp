@@ -32,11 +32,12 @@ class units {
         const timed& its = at(index);
         return (its.ticket_word() & timed::mark_mask) == stamp && is_own(its);
     }
-    void let_go(unit_index index, std::uint16_t stamp) const noexcept {
+    bool let_go(unit_index index, std::uint16_t stamp) const noexcept {
         timed& its = at(index);
         const std::uint32_t before = its.ticket_word();
-        const bool was_left_behind = (before & timed::mark_mask) == (stamp | timed::vacant_ticket);
-        if (was_left_behind && is_own(its)) its.set_ticket_word(before | timed::gone_ticket);
+        const bool was_left_behind = (before & timed::mark_mask) == (stamp | timed::vacant_ticket) && is_own(its);
+        if (was_left_behind) its.set_ticket_word(before | timed::gone_ticket);
+        return was_left_behind;
     }
     [[nodiscard]] ordinal deadline(unit_index index) const noexcept { return at(index).deadline_now(); }
     [[nodiscard]] std::uint64_t number(unit_index index) const noexcept { return at(index).arming_number(); }

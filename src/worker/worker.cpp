@@ -57,7 +57,7 @@ worker::worker(crew& home, std::uint32_t seat)
       settings_(home.settings_),
       seat_(seat),
       is_alone_(home.is_alone_),
-      wheel_(wheel_memory_, to_ordinal(now()), settings_.tick_shift, settings_.stale_slack),
+      wheel_(wheel_memory_, to_ordinal(now()), settings_.tick_shift, settings_.stale_slack, settings_.scrub_budget),
       next_number_(seat) {
     wheel_.reserve(most_unstamped);
     if (clock_ != nullptr) clock_->attach(*this);

@@ -35,6 +35,7 @@ struct worker_settings {
     std::size_t max_tasks = std::size_t{1} << 22U;
     unsigned tick_shift = 18;
     std::size_t stale_slack = 4096;
+    std::size_t scrub_budget = 64;
     std::size_t fire_budget = 512;
     std::size_t ready_budget = 512;
     std::size_t inline_budget = std::numeric_limits<std::size_t>::max();
@@ -122,6 +123,9 @@ class worker final : public clock_listener {
     }
     /// The metronome has looked at the clock. That thread alone.
     void show_time(time_point now) noexcept { shown_time_.store(to_ordinal(now), base::memory_order_relaxed); }
+    /// It has reported that we are stuck. That thread alone.
+    void count_stuck_report() noexcept { stuck_reports_.add(); }
+    [[nodiscard]] std::uint64_t stuck_reports() const noexcept { return stuck_reports_.get(); }
 
     // --- For the task that is executing.
 
@@ -168,8 +172,6 @@ class worker final : public clock_listener {
     void add_stats(timer_stats& sums) const noexcept;
     /// Counts up when a piece of user code begins, and when it ends: odd while one runs. See shows_progress.
     [[nodiscard]] std::uint64_t progress() const noexcept { return progress_.get(); }
-    /// The first deadline, as of the beginning of the piece of user code that runs. See shows_progress.
-    [[nodiscard]] ordinal first_deadline() const noexcept { return first_deadline_.load(base::memory_order_relaxed); }
 
     /// The worker whose turn runs on this thread. Eight bytes at a fixed distance from the thread's pointer, also in a
     /// shared library: every call begins with a look at it.
@@ -388,7 +390,7 @@ class worker final : public clock_listener {
     // What other threads read.
     base::atomic<bool> is_swept_{false};  ///< Everything stops, and all that is ours was told.
     counter progress_;
-    base::atomic<ordinal> first_deadline_{end_of_time};
+    counter stuck_reports_;
     base::atomic<bool> is_stamping_{false};
 
     // What other threads write.

@@ -96,7 +96,6 @@ void worker::retire() noexcept {
     share_slots(free_slots_.count());
     owed_callbacks_ = owed_slots_ = 0;
 
-    first_deadline_.store(end_of_time, base::memory_order_relaxed);
     call_heir();
 }
 

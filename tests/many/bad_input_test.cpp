@@ -78,6 +78,8 @@ TEST(runtime_config, that_makes_no_sense_is_refused_and_says_which_field) {
     expect_bad({.inline_budget = absurd}, "inline_budget");
     expect_bad({.stale_slack = 0}, "stale_slack");
     expect_bad({.stale_slack = absurd}, "stale_slack");
+    expect_bad({.scrub_budget = 31}, "scrub_budget");
+    expect_bad({.scrub_budget = absurd}, "scrub_budget");
     expect_bad({.on_stuck = [](const stuck_worker&) {}}, "on_stuck");
     expect_bad({.on_metrics = [](const runtime_stats&) {}}, "on_stuck");
     expect_bad({.metronome = true, .metronome_period = 99us}, "metronome_period");

@@ -9,6 +9,7 @@
 #include <chime/runtime.hpp>
 #include <chime/sleep.hpp>
 #include <chime/spawn.hpp>
+#include <chime/testing.hpp>
 
 #include <gtest/gtest.h>
 
@@ -83,8 +84,10 @@ TEST(the_metronome, reports_a_stuck_worker_once_with_its_number) {
     ASSERT_EQ(reports.all().size(), 1U);
     EXPECT_EQ(reports.all().front().worker, 2U);
     EXPECT_GE(reports.all().front().since, 50ms);
-    EXPECT_GE(reports.all().front().overdue, 0ns);
+    EXPECT_GT(reports.all().front().overdue, 0ns) << "also of what another thread has sent to it meanwhile";
+    EXPECT_EQ(reports.all().front().overdue_timers, 1U);
     EXPECT_EQ(home.stats().stuck_reports, 1U);
+    EXPECT_EQ(home.stats().workers.front().stuck_reports, 1U);
     stage = 2;
     home.timers().after(0s, [&] {
         std::this_thread::sleep_for(120ms);
@@ -94,6 +97,41 @@ TEST(the_metronome, reports_a_stuck_worker_once_with_its_number) {
     await_that([&] { return reports.all().size() == 2; });
     check_ledger_after_shutdown(home);
     EXPECT_EQ(reports.all().size(), 2U);
+}
+
+TEST(the_metronome, tells_what_is_overdue_by_the_clock_of_the_runtime) {
+    const watchdog guard("a stuck worker under virtual time", 30s);
+    told reports;
+    testing::virtual_clock clock(testing::when_idle::stand_still);
+    runtime_config config{.workers = 1, .metronome = true, .metronome_period = 1ms, .stuck_after = 5ms};
+    config.clock = &clock;
+    config.on_stuck = [&](const stuck_worker& report) { reports.add(report); };
+    runtime home(config);
+    std::atomic<bool> may_end{false};
+    home.timers().after(1s, [] {});
+    const auto hold = [&] {
+        while (!may_end) std::this_thread::sleep_for(1ms);
+    };
+    home.timers().after(0s, hold);
+    await_that([&] { return reports.all().size() == 1; });
+    EXPECT_EQ(reports.all().front().overdue, 0ns) << "its clock stands still";
+    EXPECT_EQ(reports.all().front().overdue_timers, 0U);
+    may_end = true;
+    home.shutdown();
+    check_ledger_after_shutdown(home);
+}
+
+TEST(the_metronome, that_looks_once_in_a_lifetime_does_not_look_all_the_time) {
+    const watchdog guard("a metronome with the longest period", 30s);
+    runtime home({.workers = 1, .metronome = true, .metronome_period = std::chrono::nanoseconds::max()});
+    std::atomic<bool> has_run{false};
+    home.timers().after(0s, [&] {
+        std::this_thread::sleep_for(100ms);
+        has_run = true;
+    });
+    await_that([&] { return has_run.load(); });
+    EXPECT_LT(home.stats().metronome_beats, 20U);
+    check_ledger_after_shutdown(home);
 }
 
 TEST(the_metronome, counts_a_stuck_worker_also_when_nobody_wants_to_be_told) {

@@ -197,9 +197,9 @@ TEST(units, hold_a_ticket_only_for_the_worker_that_owns_them) {
     EXPECT_TRUE(alone.holds(index, stamp));
     EXPECT_FALSE(second.holds(index, static_cast<std::uint16_t>(stamp + 4)));
     its.set_ticket_word(its.ticket_word() | detail::timed::vacant_ticket);
-    first.let_go(index, stamp);
+    EXPECT_FALSE(first.let_go(index, stamp)) << "it is somebody else's";
     EXPECT_EQ(its.ticket_word() & detail::timed::gone_ticket, 0U);
-    second.let_go(index, stamp);
+    EXPECT_TRUE(second.let_go(index, stamp));
     EXPECT_NE(its.ticket_word() & detail::timed::gone_ticket, 0U);
 }
 

@@ -49,6 +49,7 @@ TEST(io_context_config, that_makes_no_sense_is_refused_with_what_to_change) {
         expect_unusable({.timer_budget = bad}, "timer_budget");
         expect_unusable({.task_budget = bad}, "task_budget");
         expect_unusable({.stale_slack = bad}, "stale_slack");
+        expect_unusable({.scrub_budget = bad}, "scrub_budget");
     }
     expect_unusable({.pool_threads = 4097}, "pool_threads");
 }

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
+#include "support/ledger.hpp"
+
 #include <chime/stats.hpp>
+#include <chime/testing.hpp>
+#include <chime/timers.hpp>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <vector>
 
 namespace chime::test {
 namespace {
@@ -33,6 +38,35 @@ TEST(lateness, is_never_told_to_be_more_than_the_latest_was_whatever_is_asked_fo
     seen.buckets[63] = 1;
     seen.max = 1'000'000ns;
     for (const double fraction : {-1.0, 0.5, 1.0, 7.0}) EXPECT_EQ(seen.quantile(fraction), seen.max) << fraction;
+}
+
+/// Of timers that are an hour away every other one is cancelled, far fewer than are scrubbed. The numbers after that hour.
+timer_stats hours_of_cancelled(testing::virtual_context& context) {
+    constexpr int many = 2000;
+    std::vector<timer_handle> all;
+    for (int i = 0; i < many; ++i) all.push_back(context->timers().after(1h + i * 1s, [] {}));
+    context.advance(1s);  // The loop has accepted them.
+    for (int i = 0; i < many; i += 2) context->timers().cancel(all[static_cast<std::size_t>(i)]);
+    context.advance(2h);
+    return context->timers().stats();
+}
+
+TEST(stats, tell_why_a_ticket_was_stale) {
+    testing::virtual_context context;
+    const timer_stats cancelled = hours_of_cancelled(context);
+    EXPECT_EQ(cancelled.stale_dropped, 1000U);
+    EXPECT_EQ(cancelled.stale_vacant, 1000U) << "nobody has come after those who were cancelled";
+    EXPECT_GT(cancelled.compactions, 0U) << "half of the tickets were stale";
+
+    const timer_handle moved = context->timers().after(1h, [] {});
+    context->timers().after(90min, [] {});  // A wheel without timers is not looked at.
+    context.advance(1s);
+    EXPECT_TRUE(context->timers().postpone(moved, 1min));
+    context.advance(2h);
+    const timer_stats after = context->timers().stats();
+    EXPECT_EQ(after.stale_dropped - cancelled.stale_dropped, 1U);
+    EXPECT_EQ(after.stale_vacant - cancelled.stale_vacant, 0U) << "a later ticket had taken its place";
+    check_ledger_at_rest(*context);
 }
 
 }  // namespace

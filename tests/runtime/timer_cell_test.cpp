@@ -15,9 +15,11 @@
 #include <atomic>
 #include <chrono>
 #include <coroutine>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -305,6 +307,17 @@ TEST(timer_cell, moved_between_two_waits_keeps_its_interval_and_its_place) {
     EXPECT_EQ(run_script(context, moved, next), wake_reason::elapsed);
     EXPECT_EQ(context.now(), time_point{} + 4s) << "a multiple of the interval, counted from the first deadline";
     check_ledger_at_rest(*context);
+}
+
+TEST(timer_cell, takes_an_interval_in_any_unit_rounded_up_and_saturated) {
+    timer_cell cell;
+    cell.set_interval(std::chrono::hours::max());
+    EXPECT_EQ(cell.interval(), duration::max()) << "never soon by overflow";
+    cell.set_interval(std::chrono::duration<double, std::micro>{0.0004});
+    EXPECT_EQ(cell.interval(), 1ns);
+    EXPECT_THROW(cell.set_interval(std::chrono::duration<double>{std::numeric_limits<double>::quiet_NaN()}),
+                 std::system_error);
+    EXPECT_EQ(cell.interval(), 1ns);
 }
 
 TEST(timer_cell, moved_in_a_wait_cancels_it) {

@@ -275,6 +275,14 @@ TEST(wheel_config, with_too_little_slack_is_refused) {
     }
 }
 
+TEST(wheel_config, with_a_budget_for_scrubbing_that_bounds_nothing_is_refused) {
+    for (const std::size_t bad : {std::size_t{0}, std::size_t{31}, std::numeric_limits<std::size_t>::max()}) {
+        wheel_config config;
+        config.scrub_budget = bad;
+        expect_refused(config, "scrub_budget");
+    }
+}
+
 TEST(wheel_config, with_more_slack_than_can_be_counted_is_refused) {
     wheel_config config;
     config.stale_slack = std::numeric_limits<std::size_t>::max();

@@ -26,6 +26,7 @@ TEST_P(long_model_run, two_million_mixed_operations_agree_with_the_sorted_model)
         config.start = at_ns(static_cast<std::int64_t>(random.next() >> (2 + random.below(40))));
         config.resolution = nanoseconds(resolutions_ns[(round + random.below(2)) % resolutions_ns.size()]);
         config.stale_slack = random.one_in(2) ? 64 : 4096;
+        config.scrub_budget = random.one_in(2) ? 32 : 1000;
         using run_type = random_run<>;
         try {
             run_type run(config, mix, random.next(), run_type::duel::audit::off);
