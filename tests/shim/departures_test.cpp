@@ -184,11 +184,13 @@ void go_to_who_ends(bool is_stopped_before) {
     from.require_rest();
 }
 
-CHIME_SCENARIO(departure, to_a_crew_that_ends_is_refused_or_destroyed, .share = 2) {
+CHIME_SCENARIO(departure, to_a_crew_that_ends_is_refused_or_destroyed, .share = 2, .is_small = true,
+               .stale_values = 0) {
     go_to_who_ends(false);
 }
 
-CHIME_SCENARIO(departure, to_a_crew_that_was_stopped_and_ends_is_refused_or_destroyed, .share = 2) {
+CHIME_SCENARIO(departure, to_a_crew_that_was_stopped_and_ends_is_refused_or_destroyed, .share = 2, .is_small = true,
+               .stale_values = 0) {
     go_to_who_ends(true);
 }
 

@@ -43,7 +43,8 @@ task<watched_result> give_result(tally& ends) {
     co_return watched_result(ends);
 }
 
-CHIME_SCENARIO(task, whose_handle_is_dropped_while_it_ends_leaves_its_result_to_the_last, .share = 2) {
+CHIME_SCENARIO(task, whose_handle_is_dropped_while_it_ends_leaves_its_result_to_the_last, .share = 2, .is_small = true,
+               .stale_values = 0) {
     tally ends;
     small_loop loop;
     auto joined = spawn(*loop, give_result(ends));
@@ -59,7 +60,7 @@ task<> write_down(int& shared) {
     co_return;
 }
 
-CHIME_SCENARIO(task, is_known_to_who_has_waited_for_its_end, .share = 2) {
+CHIME_SCENARIO(task, is_known_to_who_has_waited_for_its_end, .share = 2, .is_small = true, .stale_values = 0) {
     int shared = 0;  // Plain: written by the task, read by who has waited.
     small_loop loop;
     auto joined = spawn(*loop, write_down(shared));

@@ -123,7 +123,7 @@ CHIME_SCENARIO(loop, is_stopped_in_any_window_and_runs_again, .share = 2) {
     loop.require_rest();
 }
 
-CHIME_SCENARIO(loop, that_was_stopped_knows_what_was_done_before, .share = 2) {
+CHIME_SCENARIO(loop, that_was_stopped_knows_what_was_done_before, .share = 2, .is_small = true) {
     small_loop loop;
     int told = 0;  // Plain: published by stop().
     std::optional<io_context::work_guard> guard(*loop);

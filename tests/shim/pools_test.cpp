@@ -59,7 +59,7 @@ CHIME_SCENARIO(unit_pool, gives_no_unit_to_two_threads, .is_small = true) {
     require_equal(left, 3, "units that are free in the end");
 }
 
-CHIME_SCENARIO(unit_pool, magazines_exchange_units_and_lose_none, .share = 4) {
+CHIME_SCENARIO(unit_pool, magazines_exchange_units_and_lose_none, .share = 4, .is_small = true) {
     plain_pool pool(8, base::huge_pages::no);
     tally free_in_the_end;
     const auto work = [&](int name) {

@@ -47,7 +47,7 @@ task<> sleep_once(sleeps& notes, time_point due) {
     notes.ended.add();
 }
 
-CHIME_SCENARIO(task, is_woken_once_by_its_time_or_by_who_cancels_it, .share = 2) {
+CHIME_SCENARIO(task, is_woken_once_by_its_time_or_by_who_cancels_it, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     sleeps notes;
     const time_point due = shim::now() + 1ms;
@@ -66,7 +66,7 @@ CHIME_SCENARIO(task, is_woken_once_by_its_time_or_by_who_cancels_it, .share = 2)
     loop.require_rest();
 }
 
-CHIME_SCENARIO(task, is_cancelled_while_it_begins_to_sleep, .share = 2) {
+CHIME_SCENARIO(task, is_cancelled_while_it_begins_to_sleep, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     sleeps notes;
     const time_point began = shim::now();
@@ -204,7 +204,8 @@ task<> read_message(door& told, time_point due, const int& message) {
     require(why == wake_reason::cancelled && message == 42, "who is woken knows what was done before");
 }
 
-CHIME_SCENARIO(task, knows_what_was_done_before_it_was_woken_however_early, .share = 2) {
+CHIME_SCENARIO(task, knows_what_was_done_before_it_was_woken_however_early, .share = 2, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     door told;
     int message = 0;  // Plain: published by whoever wakes.
@@ -339,7 +340,8 @@ task<> sleep_on(sleeps& notes, time_point due) {
     notes.ended.add();
 }
 
-CHIME_SCENARIO(stop, tells_every_sleeper_once_and_destroys_who_sleeps_again, .share = 2) {
+CHIME_SCENARIO(stop, tells_every_sleeper_once_and_destroys_who_sleeps_again, .share = 2, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     sleeps notes;
     const time_point began = shim::now();

@@ -35,7 +35,7 @@ task<> sleep_with(cancel_token token, time_point due, tally& elapsed, tally& can
     (why == wake_reason::elapsed ? elapsed : cancelled).add();
 }
 
-CHIME_SCENARIO(token, ends_a_sleep_in_any_of_its_phases_once, .share = 2) {
+CHIME_SCENARIO(token, ends_a_sleep_in_any_of_its_phases_once, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     cancel_source source;
     tally elapsed;

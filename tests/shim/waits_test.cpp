@@ -43,7 +43,8 @@ task<> yield_and_sleep(time_point due, shim::tally& cancelled) {
 }
 
 /// The mark may come before it yields, while it does, or afterwards: it stays.
-CHIME_SCENARIO(task, that_is_cancelled_while_it_yields_sleeps_no_more, .share = 2) {
+CHIME_SCENARIO(task, that_is_cancelled_while_it_yields_sleeps_no_more, .share = 2, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     shim::tally cancelled;
     const time_point began = shim::now();
@@ -121,7 +122,8 @@ task<> lend_wait_and_end(std::optional<eager>& started, detail::completion& awai
 }
 
 /// What it has waited for comes when the frame of the task goes, and finds nobody who waits.
-CHIME_SCENARIO(task, that_has_ended_is_not_woken_for_a_coroutine_that_has_waited_in_its_place, .share = 2) {
+CHIME_SCENARIO(task, that_has_ended_is_not_woken_for_a_coroutine_that_has_waited_in_its_place, .share = 2,
+               .is_small = true, .stale_values = 0) {
     detail::completion awaited;
     std::optional<eager> started;
     small_loop loop;
@@ -152,7 +154,8 @@ task<> lend_sleep_and_end(lent_wait& lent) {
 }
 
 /// Somebody holds on to the word of the task while that ends.
-CHIME_SCENARIO(task, that_ends_takes_a_sleep_in_its_place_along_though_somebody_postpones_that, .share = 2) {
+CHIME_SCENARIO(task, that_ends_takes_a_sleep_in_its_place_along_though_somebody_postpones_that, .share = 2,
+               .is_small = true, .stale_values = 0) {
     small_loop loop;
     const time_point began = shim::now();
     lent_wait lent{.delay = timer_delay(loop->timers(), began + 2h), .started = {}, .name = {}};

@@ -168,18 +168,22 @@ std::string tell(const std::function<void()>& body, const finding& found) {
 
 void check(const scenario& checked) {
     constexpr std::uint64_t quick_seeds = 4000;
-    constexpr std::uint64_t most_schedules = 2'000'000;
+    constexpr std::uint64_t quick_schedules = 20'000;
+    constexpr std::uint64_t schedules_per_seed = 40;
     const auto began = std::chrono::steady_clock::now();
     warm_up(checked.body);
     finding found;
+    bool is_cut_short = false;
     if (const std::uint64_t seed = wanted("CHIME_SEED", 0); seed != 0) {
         found = try_seeds(checked.body, seed, 1);
     } else {
         const std::uint64_t count = wanted("CHIME_SEEDS", std::max<std::uint64_t>(1, quick_seeds / checked.share));
         found = try_seeds(checked.body, wanted("CHIME_FIRST_SEED", 1), count);
         if (!found.has_failed && checked.is_small) {
-            const bool is_full = std::getenv("CHIME_SEEDS") != nullptr;
-            const finding all = try_all(checked.body, 2, checked.stale_values, is_full ? most_schedules : 20'000);
+            const std::uint64_t most =
+                std::getenv("CHIME_SEEDS") != nullptr ? count * schedules_per_seed : quick_schedules;
+            const finding all = try_all(checked.body, 2, checked.stale_values, most);
+            is_cut_short = all.executions == most;
             const std::uint64_t executions = found.executions;
             const std::uint64_t steps = found.steps;
             found = all;
@@ -189,7 +193,8 @@ void check(const scenario& checked) {
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     std::cout << found.executions << " executions, " << found.steps / found.executions << " steps each, "
-              << static_cast<std::uint64_t>(static_cast<double>(found.executions) / took.count()) << " a second\n";
+              << static_cast<std::uint64_t>(static_cast<double>(found.executions) / took.count()) << " a second"
+              << (is_cut_short ? "; there are more small schedules" : "") << '\n';
     if (!found.has_failed) return;
     shorten(checked.body, found);
     ADD_FAILURE() << checked.suite << "." << checked.name << ": " << tell(checked.body, found);
