@@ -30,6 +30,21 @@ void call_around_fork(void (*before)(), void (*after)()) noexcept;
 /// Names the calling thread for debuggers and `top`; the kernel keeps the first 15 bytes.
 void name_this_thread(std::string_view name) noexcept;
 
+/// How often a thread that has been called, and finds little to do, looks again before it sleeps; and what it does in
+/// between, which takes about a microsecond and leaves the memory bus to others.
+inline constexpr unsigned most_looks = 256;
+inline void pause_between_looks() noexcept {
+    for (unsigned pauses = 0; pauses < 32; ++pauses) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+        __asm__ volatile("yield");
+#else
+        __asm__ volatile("");
+#endif
+    }
+}
+
 /// Lets other threads run first.
 inline void yield_this_thread() noexcept {
     std::this_thread::yield();

@@ -40,6 +40,7 @@ detail::worker_settings settings_of(const runtime_config& config, bool is_simula
     settings.times_callbacks = config.time_callbacks;
     settings.records_locations = config.record_locations;
     settings.is_simulated = is_simulated;
+    settings.looks_again = !is_simulated && config.clock == nullptr && base::usable_processors() > 1;
     settings.shows_progress = config.metronome;
     settings.huge_pages = config.huge_pages ? base::huge_pages::when_large : base::huge_pages::no;
     settings.clock = config.clock;

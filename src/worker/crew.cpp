@@ -225,8 +225,12 @@ bool crew::is_anybody_parked() const noexcept {
     return false;
 }
 
+bool crew::has_unowned_work() const noexcept {
+    return !injection_.is_empty() || !merged_.is_empty() || !merged_later_.is_empty();
+}
+
 bool crew::has_ready_work() const noexcept {
-    if (!injection_.is_empty() || !merged_.is_empty() || !merged_later_.is_empty()) return true;
+    if (has_unowned_work()) return true;
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
         if (!at(seat).ring_.is_empty()) return true;

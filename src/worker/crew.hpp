@@ -179,6 +179,7 @@ class crew {
     void ring_owner(const timed& its, ordinal deadline) noexcept;
     void raise_left_number(std::uint64_t least) noexcept;
     void call_somebody() noexcept;
+    [[nodiscard]] bool has_unowned_work() const noexcept;
     [[nodiscard]] bool has_ready_work() const noexcept;
     [[nodiscard]] bool is_anybody_parked() const noexcept;
     void inject(unit_index index) noexcept;

@@ -66,6 +66,9 @@ class ready_ring {
         }
     }
 
+    /// How many were ever taken. Any thread. Relaxed: who asks only wants to know whether it changes.
+    [[nodiscard]] std::uint32_t taken() const noexcept { return head_.load(base::memory_order_relaxed); }
+
     /// Any thread; for anybody but the owner it is a guess.
     [[nodiscard]] std::size_t size() const noexcept {
         // Seq_cst: see push(). The head may be relaxed: an old one makes it more than there is, but not more than there is

@@ -47,6 +47,7 @@ struct worker_settings {
     bool times_callbacks = false;
     bool records_locations = false;
     bool is_simulated = false;    ///< One thread drives all workers, and nothing may depend on which it is.
+    bool looks_again = false;     ///< There are processors to spare for somebody who is called for little.
     bool shows_progress = false;  ///< Tell when a piece of user code has begun, for whoever looks for stuck workers.
     base::huge_pages huge_pages = base::huge_pages::no;
     clock_source* clock = nullptr;
@@ -235,6 +236,7 @@ class worker final : public clock_listener {
     [[nodiscard]] std::size_t ready_count() const noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] unit_index pop_ready() noexcept CHIME_REQUIRES(owner_);
     void find_work() noexcept CHIME_REQUIRES(owner_);
+    void await_lasting_work() noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] std::size_t take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept
         CHIME_REQUIRES(owner_);
     void end_search() noexcept CHIME_REQUIRES(owner_);

@@ -41,9 +41,9 @@ unit_index worker::pop_ready() noexcept {
 void worker::find_work() noexcept {
     // Seq_cst: comes after withdrawing. While a call is unheard nobody else is called, and what follows may take long.
     // Acquire: whoever has called us has counted us before, and we count down after it.
-    if (is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_acquire)) {
-        is_searching_ = true;  // The call has counted us.
-    }
+    const bool is_called =
+        is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_acquire);
+    if (is_called) is_searching_ = true;  // The call has counted us.
     std::array<unit_index, ready_ring::capacity / 2> taken;
     std::size_t count = take_injected(taken);
     if (count == 0 && ring_.size() == 0) {
@@ -52,6 +52,7 @@ void worker::find_work() noexcept {
             crew_.searching_.fetch_add(1, base::memory_order_relaxed);
             is_searching_ = true;
         }
+        if (is_called && settings_.looks_again) await_lasting_work();
         const std::uint32_t seats = crew_.seat_count();
         for (std::uint32_t step = 0; count == 0 && step < seats; ++step) {
             victim_ = victim_ + 1 < seats ? victim_ + 1 : 0;
@@ -62,6 +63,31 @@ void worker::find_work() noexcept {
     }
     for (std::size_t position = 0; position < count; ++position) push_ready(taken[position]);
     end_search();
+}
+
+/// Somebody was called for one task, and whoever has it often takes it himself the next moment: one that spawns another and
+/// awaits it. To take that away costs more than it brings, and so does to sleep and be called for the next one. So we look
+/// again for a while, until there is more, or one that stays, or nobody takes anything any more. While we do, nobody is called.
+void worker::await_lasting_work() noexcept {
+    constexpr unsigned most_without_change = 3;
+    // Who has a timer soon has no time for this.
+    if (next_deadline() < to_ordinal(now() + std::chrono::milliseconds{1})) return;
+    std::uint32_t last_taken = 0;
+    unsigned unchanged = 0;
+    for (unsigned look = 0; look < base::most_looks && unchanged < most_without_change; ++look) {
+        std::size_t ready = 0;
+        std::uint32_t taken = 0;
+        const std::uint32_t seats = crew_.seat_count();
+        for (std::uint32_t seat = 0; seat < seats; ++seat) {
+            const ready_ring& its = crew_.at(seat).ring_;
+            ready += its.size();
+            taken += its.taken();
+        }
+        if (ready > 1 || crew_.has_unowned_work() || !inbox_.is_empty() || has_orders()) return;
+        unchanged = taken == last_taken ? unchanged + 1 : 0;
+        last_taken = taken;
+        base::pause_between_looks();
+    }
 }
 
 /// What is nobody's, as far as there is room for it. If the ring is full, some of it changes places with some of what is

@@ -183,5 +183,21 @@ TEST(scheduler, takes_a_task_from_a_context_to_the_workers_and_back) {
     check_ledger_after_shutdown(rt);
 }
 
+TEST(a_worker_that_is_called, leaves_a_task_to_the_worker_that_awaits_it) {
+    constexpr int rounds = 20'000;
+    runtime home({.workers = 2});
+    const auto answer = [](int number) -> task<int> { co_return number; };
+    const auto ask = [&]() -> task<> {
+        for (int round = 0; round < rounds; ++round) {
+            auto asked = spawn(home, answer(round));
+            const int answered = co_await asked;
+            EXPECT_EQ(answered, round);
+        }
+    };
+    home.block_on(ask());
+    EXPECT_LT(home.stats().timers.wakeups, static_cast<std::uint64_t>(rounds / 4));
+    check_ledger_after_shutdown(home);
+}
+
 }  // namespace
 }  // namespace chime::test

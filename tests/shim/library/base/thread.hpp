@@ -19,6 +19,9 @@ inline void call_around_fork(void (*)(), void (*)()) noexcept {}
 [[nodiscard]] std::error_code pin_this_thread(unsigned processor) noexcept;
 void name_this_thread(std::string_view name) noexcept;
 
+inline constexpr unsigned most_looks = 3;
+inline void pause_between_looks() noexcept {}
+
 inline void yield_this_thread() noexcept {
     shim::yield();
 }
