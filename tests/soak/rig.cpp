@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "soak/rig.hpp"
 
+#include "support/lateness.hpp"
+
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -66,7 +68,9 @@ void rig::check(const timer_stats& sums, std::uint64_t most_stale, std::size_t h
     };
     require(sums.armed == sums.fired + sums.cancelled + sums.pending, "L1: a timer was lost or counted twice");
     require(sums.suspensions == sums.resumed() + sums.destroyed + sums.waiting, "L2: a resumption was lost or doubled");
-    require(sums.lateness.count() <= sums.fired, "L3: fired without a deadline that had passed");
+    require(sums.lateness.count() == sums.fired, "L3: fired without a deadline that had passed");
+    require(test::count_early(sums.lateness) == 0, "L3: fired before its deadline");
+    require(test::is_max_sane(sums.lateness), "L3: the latest one is in no bucket");
     require(sums.pending == 0, "L5: a timer is still pending long after its deadline");
     require(sums.tasks == 0 && sums.waiting == 0, "L5: a task is still waiting long after its deadline");
     require(sums.stale_tickets <= std::max(most_stale, sums.pending), "L6: stale tickets pile up");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "support/lateness.hpp"
+
 #include <chime/runtime.hpp>
 
 #include <gtest/gtest.h>
@@ -19,7 +21,9 @@ inline void check_ledger_at_rest(const runtime& checked) {
     EXPECT_EQ(sums.suspensions, sums.resumed() + sums.destroyed + sums.waiting)
         << "L2: a resumption was lost or doubled";
     EXPECT_LE(sums.resumed_inline + sums.resumed_queued, sums.resumed()) << "L2: resumed by nobody";
-    EXPECT_LE(sums.lateness.count(), sums.fired) << "L3: fired without a deadline that had passed";
+    EXPECT_EQ(sums.lateness.count(), sums.fired) << "L3: fired without a deadline that had passed";
+    EXPECT_EQ(count_early(sums.lateness), 0U) << "L3: fired before its deadline";
+    EXPECT_TRUE(is_max_sane(sums.lateness)) << "L3: the latest one was late by " << sums.lateness.max.count() << " ns";
     const std::uint64_t most_stale = 4096 * (all.workers_added - all.workers_retired);
     EXPECT_LE(sums.stale_tickets, std::max(most_stale, sums.pending)) << "L6: stale tickets pile up";
     EXPECT_EQ(sums.migrated, sums.adopted) << "L7: given away, and taken by nobody";
