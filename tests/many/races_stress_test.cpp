@@ -13,7 +13,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -76,7 +75,7 @@ TEST(a_worker_that_leaves, gives_away_once_what_others_postpone_and_cancel_meanw
     for (std::uint64_t number = 0; number < 3; ++number) {
         threads.emplace_back([&, number] {
             random_source random(process_seed() + number);
-            std::array<timer_handle, 48> handles{};
+            std::vector<timer_handle> handles(400);  // Of all three, more than a worker adopts in one turn.
             while (std::chrono::steady_clock::now() < until) {
                 for (timer_handle& each : handles) {
                     if (!home.timers().postpone(each, nanoseconds{random.below(4'000'000'000)})) {
@@ -104,14 +103,13 @@ TEST(a_worker_that_leaves, gives_away_once_what_others_postpone_and_cancel_meanw
     std::cout << "armed " << armed << ", fired " << fired << ", cancelled " << cancelled << ", postponed "
               << home.stats().timers.postponed << ", retired " << rounds << ", migrated "
               << home.stats().timers.migrated << '\n';
-    home.shutdown();
-    // L7 counts twice what a worker takes from the merge queue and gives away again before it has adopted it.
+    // Also what a worker takes from the merge queue, and gives away again before it has adopted it, counts once.
+    check_ledger_after_shutdown(home);
     const timer_stats sums = home.stats().timers;
     EXPECT_EQ(sums.armed, armed.load());
     EXPECT_EQ(sums.fired, fired.load());
     EXPECT_EQ(sums.cancelled, cancelled.load());
-    EXPECT_EQ(sums.pending, 0U);
-    EXPECT_LE(sums.adopted, sums.migrated);
+    EXPECT_GT(sums.migrated, 0U);
 }
 
 }  // namespace
