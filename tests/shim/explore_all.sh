@@ -20,7 +20,7 @@ if (($# == 0)) || [[ "$1" == --help || "$1" == -h ]]; then
     usage
     (($# != 0)) && exit 0 || exit 2
 fi
-if [[ ! -x "$1" || ! "${2:-0}" =~ ^[0-9]{1,8}$ ]]; then
+if [[ ! -x "$1" || ! "${2:-0}" =~ ^[0-9]{1,12}$ ]]; then
     printf 'there is no program %s, or %s is no seed\n' "$1" "${2:-0}" >&2
     exit 2
 fi

@@ -179,9 +179,10 @@ void check(const scenario& checked) {
     } else {
         const std::uint64_t count = wanted("CHIME_SEEDS", std::max<std::uint64_t>(1, quick_seeds / checked.share));
         found = try_seeds(checked.body, wanted("CHIME_FIRST_SEED", 1), count);
-        if (!found.has_failed && checked.is_small) {
-            const std::uint64_t most =
-                std::getenv("CHIME_SEEDS") != nullptr ? count * schedules_per_seed : quick_schedules;
+        const std::uint64_t usual =
+            std::getenv("CHIME_SEEDS") != nullptr ? count * schedules_per_seed : quick_schedules;
+        const std::uint64_t most = wanted("CHIME_SMALL_SCHEDULES", usual);
+        if (!found.has_failed && checked.is_small && most != 0) {
             const finding all = try_all(checked.body, 2, checked.stale_values, most);
             is_cut_short = all.executions == most;
             const std::uint64_t executions = found.executions;

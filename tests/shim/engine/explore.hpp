@@ -60,7 +60,8 @@ void shorten(const std::function<void()>& body, finding& found);
 /// The number in an environment variable.
 [[nodiscard]] std::uint64_t wanted(const char* variable, std::uint64_t otherwise);
 
-/// The test of a scenario: seeds, and all small schedules. CHIME_SEEDS: so many; CHIME_SEED: this one, with its trace.
+/// The test of a scenario: seeds, and all small schedules. CHIME_SEEDS: so many; CHIME_SEED: this one, with its trace;
+/// CHIME_SMALL_SCHEDULES: so many of the small ones at most, and 0 none.
 void check(const scenario& checked);
 
 /// All results that a body has, over seeds and small schedules.
