@@ -7,6 +7,7 @@ import subprocess
 import xml.etree.ElementTree as xml
 
 absent = "not run"
+lost = "run, but not kept"
 
 
 class Figures:
@@ -45,9 +46,11 @@ class Figures:
         return [case for case in self.cases[report] if self.folders.get(case[0]) == folder]
 
     def sum_of(self, pattern, report="release"):
-        """Adds up a number that tests print; None: nobody has printed it."""
+        """Adds up a number that tests print; None: none was run. A report may have lost the end of what was printed."""
+        if not self.cases[report]:
+            return None
         numbers = [int(number) for case in self.cases[report] for number in re.findall(pattern, case[3])]
-        return sum(numbers) if numbers else None
+        return sum(numbers) if numbers else lost
 
     def models(self):
         """Of every model: its name, its states, and how many of its mutants have failed as they should."""
@@ -69,6 +72,12 @@ class Figures:
             return None
         found = re.findall(r"^(\d+) mutants: (\d+) noticed, (\d+) harmless, (\d+)", path.read_text(encoding="utf-8"),
                            re.MULTILINE)
+        return tuple(map(int, found[-1])) if found else None
+
+    def old_bugs(self):
+        """How many bugs of history were put back, and how many of them a scenario has noticed."""
+        found = [match for case in self.cases["release"]
+                 for match in re.findall(r"^(\d+) old bugs: (\d+) noticed", case[3], re.MULTILINE)]
         return tuple(map(int, found[-1])) if found else None
 
     def interleavings(self):

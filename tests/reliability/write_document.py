@@ -20,7 +20,10 @@ def table(head, rows):
 
 
 def number(value):
-    return absent if value is None else f"{int(value):,}".replace(",", " ")
+    """A number for people, or why there is none."""
+    if value is None or isinstance(value, str):
+        return value or absent
+    return f"{int(value):,}".replace(",", " ")
 
 
 def processor():
@@ -49,6 +52,7 @@ def tests(figures):
 
 def figures_table(figures):
     mutants = figures.mutants()
+    old_bugs = figures.old_bugs()
     models = figures.models()
     rows = [
         ["schedules of threads that the shim has tried", number(figures.sum_of(r"(\d+) executions,"))],
@@ -61,7 +65,9 @@ def figures_table(figures):
         ["– noticed by a scenario", number(mutants[1] if mutants else None)],
         ["– harmless, each with a reason", number(mutants[2] if mutants else None)],
         ["– not noticed", number(mutants[3] if mutants else None)],
-        ["inputs that the fuzzer has tried", number(figures.sum_of(r"number_of_executed_units:\s*(\d+)", "fuzz"))],
+        ["old bugs that were put back", number(old_bugs[0] if old_bugs else None)],
+        ["– noticed by the scenario that is named for them", number(old_bugs[1] if old_bugs else None)],
+        ["inputs that the fuzzers have tried", number(figures.sum_of(r"number_of_executed_units:\s*(\d+)", "fuzz"))],
     ]
     return table(["what", "how many"], rows)
 
@@ -76,7 +82,8 @@ def faults(figures):
     cases = figures.in_folder("faults")
     soak = figures.soak()
     rows = [["tests that inject faults", number(len(cases)) if cases else absent]]
-    rows += [["soak: " + key, number(value) if key.startswith("inputs") else str(value)] for key, value in (soak or {}).items()]
+    rows += [["soak: " + key, number(value) if isinstance(value, int) and key != "seed" else str(value)]
+             for key, value in (soak or {}).items()]
     if not soak:
         rows.append(["soak", absent])
     return table(["what", "how many"], rows)
