@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-// Cancelling, and waiting until nothing of a callback runs any more. One compare-and-swap on the word decides.
+// Cancelling, and waiting until nothing of a callback runs any more. One compare-and-swap on the word decides
+// (models/record_word.pml; for a sleep models/slot_word.pml, for who waits models/run_waiters.pml).
 
 namespace chime::inline v0::detail {
 
@@ -100,7 +101,7 @@ cancel_result crew::cancel(timer_handle which) noexcept {
 }
 
 /// The usual case for a thread that is no worker: one step claims it and gives it back to its owner. False: it is not so
-/// usual, and nothing was done.
+/// usual, and nothing was done. The short way of a canceller elsewhere in models/record_word.pml.
 bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
     callback& its = callbacks_.at(which.index);
     const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
@@ -118,6 +119,7 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
     return true;
 }
 
+/// From armed to ending, or the mark that a run is the last (models/record_word.pml).
 [[gnu::noinline]] cancel_result crew::cancel_whatever(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
     if (here() == nullptr && callbacks_.contains(which.index) && try_cancel_elsewhere(which)) {
@@ -161,7 +163,7 @@ void crew::destroy_claimed(unit_index index, state_word claimed) noexcept {
 }
 
 /// Whoever has cancelled a timer destroys its closure and gives the record back, unless somebody still holds on to it:
-/// then whoever comes last does.
+/// then whoever comes last does (models/record_word.pml).
 void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     callback& its = callbacks_.at(index);
     destroy_claimed(index, claimed);
@@ -208,6 +210,8 @@ bool crew::is_below(const timed& its) const noexcept {
     return seat < seat_count() && at(seat).is_below();
 }
 
+/// Who waits for the end of a run reads the count of runs that have ended, then marks the word, then sleeps
+/// (models/run_waiters.pml).
 cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
     const cancel_result result = cancel(which);
     if (result == cancel_result::cancelled || which.runtime != identity_ || which.is_sleep() ||
@@ -235,6 +239,7 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
     }
 }
 
+/// The same for a task: it is in the list before the word is marked (models/run_waiters.pml).
 bool crew::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
     {
         // Before anything else: without memory to wait in, nothing shall have changed.
@@ -258,6 +263,7 @@ void crew::unsubscribe(const completion& who) noexcept {
     std::erase_if(waiters_, [&](const waiter& each) { return each.who == &who; });
 }
 
+/// After the word says that the run is over (models/run_waiters.pml).
 void crew::notify_waiters(unit_index index, std::uint64_t life) noexcept {
     {
         // Under the lock, so that whoever waits cannot go away; it only makes tasks ready.

@@ -56,7 +56,7 @@ bool crew::is_stamped_now(const timed& its) const noexcept {
 }
 
 /// Locks the record for one store: a deadline that is written without would end up in whatever the record is used for
-/// next (models/record_word.pml).
+/// next (models/record_word.pml, for a sleep models/slot_word.pml).
 bool crew::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept {
     state_word value = its.state.load(base::memory_order_acquire);
     for (;;) {

@@ -5,7 +5,7 @@
 #include <chime/detail/task_control.hpp>
 
 // Tasks, from any thread: how they begin, and how they are woken. For a waiting task its word alone decides who wakes it
-// and why.
+// and why (models/slot_word.pml).
 
 namespace chime::inline v0::detail {
 
@@ -69,6 +69,7 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
     return true;
 }
 
+/// From idle to scheduled, or from suspending to woken early, in this epoch alone (models/slot_word.pml).
 bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept {
     task_slot& its = slots_.at(index);
     worker* const mine = here();
@@ -112,6 +113,7 @@ bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcep
     }
 }
 
+/// The mark first, and then a look whether it sleeps (models/slot_word.pml).
 void crew::doom(unit_index index) noexcept {
     task_slot& its = slots_.at(index);
     const state_word value = its.state.fetch_or(doomed_flag, base::memory_order_acq_rel);

@@ -323,7 +323,8 @@ void worker::fire_due(std::size_t budget, turn_answer& answer) {
     }
 }
 
-/// The wheel only says who may be due; the word says who is. False: not this one, or not yet.
+/// The wheel only says who may be due; the word says who is (models/record_word.pml, models/slot_word.pml). False: not this
+/// one, or not yet.
 bool worker::fire_one(const due_entry& due, ordinal now) {
     const unit_index index = due.index;
     timed& its = units_.at(index);

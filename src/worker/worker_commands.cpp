@@ -76,6 +76,7 @@ void worker::reserve_for_one() {
     if (wheel_.is_advancing()) wheel_.reserve_near(1);
 }
 
+/// The link goes first; what the word says then is what there is to do (models/record_word.pml, models/slot_word.pml).
 void worker::obey_one(unit_index index) {
     timed& its = units_.at(index);
     if (its.owner() != seat_) adopt(index, its);

@@ -46,7 +46,7 @@ void worker::move_to(unit_index index, timed& its, state_word value, ordinal tar
 }
 
 /// Another thread has armed it, or given it an earlier deadline. The owner does not write that deadline: the other may be
-/// writing the next one.
+/// writing the next one (models/record_word.pml).
 void worker::accept(unit_index index, timed& its) {
     // Before the deadline is read, so that a later change is not taken for this one. Acquire: pairs with the release
     // of whoever wrote it.
@@ -76,7 +76,7 @@ void worker::stamp() noexcept {
 
 /// These deadlines are written some time after they were asked for, and another thread may have been told of the timer
 /// meanwhile, and postpone it: it must not be overwritten. Either we see its lock, or it sees that we are at it, and
-/// waits; so both announce themselves before they look, in the one order of all seq_cst steps.
+/// waits; so both announce themselves before they look, in the one order of all seq_cst steps (models/record_word.pml).
 void worker::stamp_at(ordinal now) noexcept {
     if (unstamped_count_ == 0) return;
     is_stamping_.store(true, base::memory_order_seq_cst);
@@ -102,7 +102,8 @@ void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
 
 // --- Postponing.
 
-/// The owner alone moves tickets and fires, so all it has to know is that the timer is pending, as `value` says.
+/// The owner alone moves tickets and fires, so all it has to know is that the timer is pending, as `value` says. The mark of
+/// others is taken off before the deadline is written (models/record_word.pml).
 bool worker::postpone_here(unit_index index, timed& its, state_word value, wait_limit limit) {
     const std::uint64_t life = life_of(value);
     if ((index & slot_bit) != 0 && !its.is_numbered()) return false;  // It waits for something else.

@@ -13,7 +13,8 @@
 #include <system_error>
 #include <utility>
 
-// Tasks: how they begin, wait, are woken, go on and end. For a waiting task its word alone decides who wakes it and why.
+// Tasks: how they begin, wait, are woken, go on and end. For a waiting task its word alone decides who wakes it and why
+// (models/slot_word.pml).
 
 namespace chime::inline v0::detail {
 
@@ -101,6 +102,7 @@ bool worker::sleep(wait_limit limit, std::coroutine_handle<> frame, promise_base
     return commit_suspension(key);
 }
 
+/// From executing to suspending, in a new epoch (models/slot_word.pml).
 wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* promise) {
     require_wait();
     task_slot& its = current_slot();
@@ -117,6 +119,7 @@ timer_handle worker::limit_suspension(const wake_key& key, wait_limit limit) {
     return name_of(key.slot, key.epoch);
 }
 
+/// From suspending to idle, unless somebody was faster or the task is cancelled (models/slot_word.pml).
 bool worker::commit_suspension(const wake_key& key) noexcept {
     task_slot& its = slots_.at(key.slot);
     const bool is_timed = its.is_numbered();
@@ -162,6 +165,7 @@ void worker::abandon_suspension(const wake_key& key) noexcept {
     end_wait(its, wake_cause::completion);
 }
 
+/// From executing to scheduled: it waits for nothing but its turn (models/slot_word.pml).
 void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
     require_wait();
     task_slot& its = current_slot();
@@ -264,7 +268,7 @@ void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
     resume(index, wake_cause::timer);
 }
 
-/// False: not yet.
+/// From scheduled to executing, unless its deadline is being written (models/slot_word.pml). False: not yet.
 bool worker::run_scheduled(unit_index index) {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_acquire);
@@ -341,7 +345,7 @@ void worker::end_borrowed_wait(unit_index index) noexcept {
         "await it, or spawn it");
 }
 
-/// The task is through: its frame goes, its slot is free.
+/// The task is through: its frame goes, its slot is free, unless it is in an inbox or locked (models/slot_word.pml).
 void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexcept {
     task_slot& its = slots_.at(index);
     if (frame) {

@@ -77,7 +77,8 @@ void worker::run_callback(unit_index index, ordinal now) {
     its.its_operations().run(its.closure);
 }
 
-/// The callback has returned or thrown.
+/// The callback has returned or thrown. The word says so before those who wait are told (models/run_waiters.pml); a record
+/// that is in an inbox is not given back here (models/record_word.pml).
 void worker::end_run(unit_index index) noexcept {
     callback& its = callbacks_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);

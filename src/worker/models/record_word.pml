@@ -4,9 +4,10 @@
 /* mutants: M_SHORT_OF_LINKED M_SHORT_OF_LOCKED */
 /* mutants: M_ACCEPT_WRITES_BACK M_STAMP_UNANNOUNCED M_STAMP_LOOKS_FIRST M_POSTPONE_KEEPS_MOVED M_DRAIN_WANTS_MOVED */
 
-/* The word of a callback's record, its deadline and its ticket: state_word.hpp, worker_timers.cpp, fire_one() and
- * obey_one() in worker.cpp and worker_commands.cpp. One record, used again for a second timer; its owner; and others who
- * cancel and postpone it.
+/* The word of a callback's record, its deadline and its ticket: state_word.hpp; cancelling in crew_cancel.cpp; postponing
+ * in crew_postpone.cpp and, for the owner and its stamps, worker_postpone.cpp; arming and the end of a run in
+ * crew_timers.cpp and worker_timers.cpp; fire_one() in worker.cpp and obey_one() in worker_commands.cpp. One record, used
+ * again for a second timer; its owner; and others who cancel and postpone it.
  *
  * Time may pass at any step. Nothing fires before the deadline in force, which is the one that was asked for last; at
  * rest the ticket is not later than that; a closure ends once; a record is not used again while it is linked or locked,

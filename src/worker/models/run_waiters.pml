@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mutants: M_COUNT_READ_LATE M_WAITED_UNSET M_END_STORES M_NOTIFIES_FIRST M_COUNT_KEPT M_WAKES_ONE M_SUBSCRIBES_LATE */
 
-/* Waiting for the end of a callback's run: cancel_and_wait(), cancel_and_subscribe(), end_run() and notify_waiters() in
- * worker_timers.cpp.
+/* Waiting for the end of a callback's run: cancel_and_wait(), cancel_and_subscribe() and notify_waiters() in
+ * crew_cancel.cpp, end_run() in worker_timers.cpp.
  *
  * Two threads block until the run is over, and a task subscribes to its end; meanwhile a run of another timer, that
  * nobody waits for here, ends too and rings the same counter. Nobody goes on before the run is over, and nobody is left

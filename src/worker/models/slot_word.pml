@@ -3,8 +3,8 @@
 /* mutants: M_RESUMES_LOCKED M_READY_THOUGH_LINKED M_PUSHES_LINKED M_FINISH_FREES_LINKED M_DRAIN_LOOKS_FIRST */
 /* mutants: M_DOOM_UNSEEN M_DOOM_SILENT M_DOOM_ANYBODY */
 
-/* The word of a task's slot: state_word.hpp, task_slot.hpp, worker_tasks.cpp, fire_one() in worker.cpp and obey_one()
- * in worker_commands.cpp.
+/* The word of a task's slot: state_word.hpp, task_slot.hpp, worker_tasks.cpp, wake() and doom() in crew_tasks.cpp,
+ * postpone_from_elsewhere() in crew_postpone.cpp, fire_one() in worker.cpp and obey_one() in worker_commands.cpp.
  *
  * Two tasks after one another in one slot. Each waits in all the ways there are: for a time, for ever until a token is
  * cancelled, for a completion, or only for its turn. What may wake it comes from other threads at any time, also when
