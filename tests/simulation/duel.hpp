@@ -229,7 +229,7 @@ class duel {
         }
         const bool is_running = std::find(running_stack_.begin(), running_stack_.end(), number) != running_stack_.end();
         if (is_running) return;
-        if (may_be_awake(its) && answer == cancel_result::gone) return;
+        if (may_be_gone(its) && answer == cancel_result::gone) return;
         expect(answer == (its.is_pending ? cancel_result::cancelled : cancel_result::gone), "cancel answers wrongly",
                number);
         if (answer != cancel_result::cancelled) return;
@@ -243,7 +243,7 @@ class duel {
         const std::chrono::nanoseconds delay = drawn_delay();
         const bool answer = runtime_.timers().postpone(timers_[number].handle, delay);
         timer& its = timers_[number];
-        if (may_be_awake(its) && !answer) return;
+        if (may_be_gone(its) && !answer) return;
         expect(answer == its.is_pending, "postpone answers wrongly", number);
         if (!answer) return;
         its.deadline = simulation_.now() + delay;
@@ -254,6 +254,10 @@ class duel {
     [[nodiscard]] bool may_be_awake(const timer& its) const {
         return its.is_sleep && its.is_pending && its.deadline <= simulation_.now();
     }
+
+    /// The same; and while everything stops, whatever is pending may have been cancelled, and a task that was ready still
+    /// asks.
+    [[nodiscard]] bool may_be_gone(const timer& its) const { return is_stopping_ || may_be_awake(its); }
 
     void cancel_task(std::size_t which) {
         joins_[which].cancel();
