@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace chime::inline v0 {
 
@@ -47,6 +48,12 @@ detail::worker_settings settings_of(const runtime_config& config, bool is_simula
     return settings;
 }
 
+std::vector<unsigned> processors_of_this_thread() {
+    std::vector<unsigned> all(base::usable_processors());
+    for (unsigned position = 0; position < all.size(); ++position) all[position] = base::usable_processor(position);
+    return all;
+}
+
 }  // namespace
 
 // --- The threads.
@@ -54,6 +61,7 @@ detail::worker_settings settings_of(const runtime_config& config, bool is_simula
 runtime::state::state(const runtime_config& wanted, simulator* driver)
     : simulated_by(driver),
       config(wanted),
+      processors(wanted.pin_workers ? processors_of_this_thread() : std::vector<unsigned>{}),
       timers(&crew),
       scheduler(&crew),
       crew(settings_of(config, driver != nullptr), detail::crew::most_seats) {
@@ -100,7 +108,7 @@ runtime::state::member& runtime::state::start_member(detail::worker& seated) {
         added.worker = &seated;
         seated.add_stats(added.before);
         added.stuck_before = seated.stuck_reports();
-        added.processor = static_cast<unsigned>(next_id % base::usable_processors());
+        if (config.pin_workers) added.processor = processors[next_id % processors.size()];
         if (simulated_by != nullptr) {
             CHIME_CHECK(seated.try_begin_drive(), "a simulated worker is driven by its simulation");
         } else {
@@ -123,7 +131,7 @@ void runtime::state::drive(member& mine) noexcept {
     base::name_this_thread("chime-" + std::to_string(mine.id));
     if (config.pin_workers) {
         // Refused, it runs anywhere.
-        [[maybe_unused]] const std::error_code refused = base::pin_this_thread(base::usable_processor(mine.processor));
+        [[maybe_unused]] const std::error_code refused = base::pin_this_thread(mine.processor);
     }
     base::set_timer_slack(std::chrono::nanoseconds{1});
     CHIME_CHECK(mine.worker->try_begin_drive(), "a worker is driven by its own thread alone");

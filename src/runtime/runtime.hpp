@@ -13,6 +13,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <vector>
 
 namespace chime::inline v0 {
 
@@ -47,7 +48,7 @@ struct runtime::state {
     struct member {
         worker_id id = 0;
         detail::worker* worker = nullptr;
-        unsigned processor = 0;                ///< Of those that this process may use.
+        unsigned processor = 0;                ///< Where it is to stay, if workers are pinned.
         timer_stats before;                    ///< What was counted by whoever had the seat before.
         std::uint64_t stuck_before = 0;        ///< The same.
         bool is_retiring = false;              ///< Under the lock.
@@ -59,6 +60,7 @@ struct runtime::state {
 
     simulator* const simulated_by;  ///< Null: every worker has a thread.
     const runtime_config config;
+    const std::vector<unsigned> processors;  ///< To pin workers to: those that whoever made the runtime might use.
     chime::timers timers;
     chime::scheduler scheduler;
     detail::crew crew;

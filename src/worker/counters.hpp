@@ -4,6 +4,7 @@
 #include "base/atomic.hpp"
 
 #include <chime/stats.hpp>
+#include <chime/wheel.hpp>
 
 #include <algorithm>
 #include <array>
@@ -40,8 +41,13 @@ struct worker_counters {
     counter longest_callback_ns, longest_turn_ns, latest_ns;
     std::array<counter, lateness_histogram::bucket_count> lateness;
 
-    void add_lateness(std::uint64_t late_ns) noexcept {
-        lateness[std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(late_ns)), 63)].add();
+    /// What was due centuries ago counts as that; the last bucket is for what comes too early, which nothing does [I1].
+    void add_lateness(ordinal now, ordinal deadline) noexcept {
+        constexpr std::uint64_t most_ns = (std::uint64_t{1} << 62U) - 1;
+        if (now < deadline) [[unlikely]]
+            return lateness.back().add();
+        const std::uint64_t late_ns = std::min(now - deadline, most_ns);
+        lateness[static_cast<std::size_t>(std::bit_width(late_ns))].add();
         latest_ns.raise_to(late_ns);
     }
 };

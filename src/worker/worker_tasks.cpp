@@ -258,7 +258,7 @@ void worker::end_wait(task_slot& its, wake_cause cause) noexcept {
 void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
     task_slot& its = slots_.at(index);
     its.set_ticket_word(its.ticket_word() | timed::gone_ticket);
-    counters_.add_lateness(now - its.deadline_now());
+    counters_.add_lateness(now, its.deadline_now());
     if (phase_of(value) == task_phase::scheduled) {
         if ((value & linked_flag) == 0) make_ready(index);
         return;

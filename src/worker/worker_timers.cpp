@@ -66,7 +66,7 @@ void worker::run_callback(unit_index index, ordinal now) {
     its.set_ticket_word(its.ticket_word() | timed::gone_ticket);
     leave_wheel(its);
     count_end(true);
-    counters_.add_lateness(now - its.deadline_now());
+    counters_.add_lateness(now, its.deadline_now());
     struct end_of_run {
         ~end_of_run() { mine.end_run(index); }
         worker& mine;

@@ -252,5 +252,22 @@ TEST(pin_workers, keeps_each_worker_on_one_processor_in_turn) {
     }
 }
 
+TEST(pin_workers, also_when_a_worker_adds_another_gives_it_a_processor_of_its_own) {
+    const watchdog guard("pinned workers that add others", 30s);
+    if (!may_pin()) GTEST_SKIP() << "the system does not let a thread choose its processor";
+    const std::vector<int> usable = processors_of_this_thread();
+    runtime home({.workers = 1, .pin_workers = true});
+    const auto add = [&]() -> task<> {
+        home.add_worker();
+        co_return;
+    };
+    home.block_on(add());
+    home.retire_worker(0);
+    places seen;
+    home.block_on(note_and_hold(seen, 1));
+    EXPECT_EQ(seen.of("chime-1"), std::vector{usable[1 % usable.size()]});
+    check_ledger_after_shutdown(home);
+}
+
 }  // namespace
 }  // namespace chime::test

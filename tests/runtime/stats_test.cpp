@@ -69,5 +69,17 @@ TEST(stats, tell_why_a_ticket_was_stale) {
     check_ledger_at_rest(*context);
 }
 
+TEST(lateness, of_what_was_due_at_the_beginning_of_time_hides_no_other) {
+    testing::virtual_context context;
+    context->timers().at(time_point::min(), [] {});
+    context->timers().at(time_point::min() + 1ns, [] {});
+    context.advance(1s);
+    const lateness_histogram ages = context->timers().stats().lateness;
+    EXPECT_EQ(ages.max, std::chrono::nanoseconds{(std::int64_t{1} << 62) - 1}) << "as much as it counts";
+    EXPECT_EQ(ages.buckets[62], 2U);
+    EXPECT_EQ(ages.quantile(0.5), ages.max);
+    check_ledger_at_rest(*context);
+}
+
 }  // namespace
 }  // namespace chime::test

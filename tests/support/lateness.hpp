@@ -12,13 +12,12 @@
 
 namespace chime::test {
 
-/// How many have fired before their deadline. Lateness is a difference without a sign: a second too early looks like
-/// centuries too late, more than 2^62 ns, and no test lets anything be that late.
+/// How many have fired before their deadline: the last bucket is theirs.
 inline std::uint64_t count_early(const lateness_histogram& seen) {
     return seen.buckets.back();
 }
 
-/// Is the latest one in the last bucket that counts any? One that was early hides behind zero.
+/// Is the latest one in the last bucket that counts any?
 inline bool is_max_sane(const lateness_histogram& seen) {
     if (seen.max.count() < 0) return false;
     std::size_t last = lateness_histogram::bucket_count - 1;

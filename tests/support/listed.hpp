@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// How many timers are pending, by a walk over all records and slots.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+
+namespace chime::test {
+
+/// What dump_pending() finds: "chime context 1: 2 timers, 5 tasks (3 asleep)" are five.
+template <class Context>
+std::uint64_t count_pending(const Context& context) {
+    std::ostringstream out;
+    context.dump_pending(out);
+    const std::string text = std::move(out).str();
+    const std::string headline = text.substr(0, text.find('\n'));
+    const std::size_t timers = headline.find(": ");
+    const std::size_t asleep = headline.find('(');
+    if (timers == std::string::npos) return ~std::uint64_t{0};
+    return std::stoull(headline.substr(timers + 2)) +
+           (asleep == std::string::npos ? 0 : std::stoull(headline.substr(asleep + 1)));
+}
+
+}  // namespace chime::test
