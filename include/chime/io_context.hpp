@@ -99,6 +99,7 @@ class io_context {
     CHIME_API std::size_t run_one();
 
     /// The same for a limited time. A piece of user code that has begun is not interrupted.
+    /// Throws std::system_error (std::errc::invalid_argument) for NaN, too.
     template <class Rep, class Period>
     std::size_t run_for(std::chrono::duration<Rep, Period> limit) {
         return run_until(deadline_after(timers().now(), limit));

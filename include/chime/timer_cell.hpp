@@ -43,7 +43,8 @@ class timer_cell {
 
     /// Begins a wait of the task that `frame` belongs to, for `delay` from now.
     ///
-    /// Throws std::system_error: errc::not_in_a_task; std::bad_alloc. Then no wait has begun.
+    /// Throws std::system_error: errc::not_in_a_task, std::errc::invalid_argument for NaN; std::bad_alloc. Then no wait
+    /// has begun.
     template <class Promise, class Rep, class Period>
     timer_handle prepare(std::coroutine_handle<Promise> frame, std::chrono::duration<Rep, Period> delay) {
         return prepare(frame, detail::wait_limit::after(round_up(delay)));
@@ -120,7 +121,7 @@ class timer_cell {
 class [[nodiscard("a delay does nothing until it is awaited")]] timer_delay {
  public:
     /// A tick every `interval`, the first one `interval` after it is awaited first.
-    /// Throws std::system_error: errc::bad_period.
+    /// Throws std::system_error: errc::bad_period, std::errc::invalid_argument for NaN.
     template <class Rep, class Period>
     [[nodiscard("a delay does nothing until it is awaited")]]  // Once more, for g++ 12.
     timer_delay(timers & home, std::chrono::duration<Rep, Period> interval)
