@@ -15,7 +15,8 @@ inline namespace v0 {
 struct lateness_histogram {
     static constexpr std::size_t bucket_count = 64;
 
-    std::array<std::uint64_t, bucket_count> buckets{};  ///< Bucket b counts what was late by less than 2^b ns.
+    /// Bucket b counts what was late by less than 2^b ns; the last one is for what was early, and is always empty.
+    std::array<std::uint64_t, bucket_count> buckets{};
     std::chrono::nanoseconds max{};
 
     [[nodiscard]] CHIME_API std::uint64_t count() const noexcept;
@@ -72,7 +73,9 @@ struct timer_stats {
     CHIME_API timer_stats& operator-=(const timer_stats& before) noexcept;
 
     /// After how many of its sleeps the loop had something to do.
-    [[nodiscard]] std::uint64_t useful_wakeups() const noexcept { return parks - idle_wakeups; }
+    [[nodiscard]] std::uint64_t useful_wakeups() const noexcept {
+        return parks - (idle_wakeups < parks ? idle_wakeups : parks);
+    }
     [[nodiscard]] std::uint64_t resumed() const noexcept {
         return resumed_by_timer + resumed_by_cancel + resumed_by_completion + resumed_by_shutdown;
     }

@@ -965,7 +965,6 @@ class ticket_wheel {
         drain_ = {slots_->heads[where], source.write, source.min,
                   where == overdue_slot ? 0U : static_cast<unsigned>(where / slots_per_level)};
         source = slot{};
-        compactions_ += static_cast<std::uint64_t>(check_stale_ && drain_.level != 0);
         if (where != overdue_slot) unmark(where);
         if (scrub_turn_ == where || scrub_turn_ == drain_turn) scrub_until_ = nullptr;
     }
@@ -1006,6 +1005,7 @@ class ticket_wheel {
             if (begin <= target_tick) {
                 current_tick_ = begin;
                 take(static_cast<slot_number>(level * slots_per_level + position));
+                compactions_ += static_cast<std::uint64_t>(check_stale_ && level != 0);
                 loaded_ = false;
                 return true;
             }
@@ -1151,7 +1151,9 @@ class ticket_wheel {
     template <class Records>
     [[gnu::noinline]] void scrub(Records& records) noexcept {
         std::size_t seen = 0;
-        for (std::size_t blocks = 0; 4 * blocks < scrub_budget_ && seen < scrub_budget_; ++blocks) {
+        // Slots of one ticket take two steps each, and eight of them a call is what keeps the bound.
+        const std::size_t most_steps = std::max<std::size_t>(16, scrub_budget_ / 4);
+        for (std::size_t steps = 0; steps < most_steps && seen < scrub_budget_; ++steps) {
             if (scrub_until_ == nullptr && near_.scan_is_over()) {
                 if (!next_turn()) return;
             } else if (scrub_turn_ == near_turn) {

@@ -3,12 +3,14 @@
 
 #include "base/clock.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace chime::inline v0::detail {
 
 metronome::metronome(crew& watched, settings wanted) : watched_(watched), settings_(std::move(wanted)) {
     sights_.reserve(crew::most_seats);
+    overdue_.reserve(crew::most_seats);
 }
 
 void metronome::start() {
@@ -58,6 +60,7 @@ void metronome::beat(time_point now) {
     const std::uint32_t count = watched_.seat_count();
     if (sights_.size() < count) sights_.resize(count, sight{.since = now});
     const time_point shown = watched_.now();  // By the clock of the runtime, which may be another one than ours.
+    bool has_news = false;
     for (std::uint32_t seat = 0; seat < count; ++seat) {
         worker& each = watched_.at(seat);
         each.show_time(shown);
@@ -65,20 +68,30 @@ void metronome::beat(time_point now) {
         const std::uint64_t progress = each.progress();
         if (progress != last.progress || progress % 2 == 0) {
             last = {.progress = progress, .since = now};
-            continue;
+        } else if (!last.is_reported && now - last.since >= settings_.stuck_after) {
+            last.is_reported = last.is_news = has_news = true;
+            reports_.fetch_add(1, base::memory_order_relaxed);
+            each.count_stuck_report();
         }
-        if (last.is_reported || now - last.since < settings_.stuck_after) continue;
-        last.is_reported = true;
-        reports_.fetch_add(1, base::memory_order_relaxed);
-        each.count_stuck_report();
-        if (!settings_.on_stuck) continue;
-        const overdue_timers late = watched_.overdue_timers_of(seat, to_ordinal(shown));
-        settings_.on_stuck({.seat = seat,
-                            .since = now - last.since,
-                            .overdue = late.count != 0 ? shown - to_time_point(late.first) : duration::zero(),
+    }
+    if (has_news && settings_.on_stuck) report_stuck(now, to_ordinal(shown));
+    if (settings_.on_beat) settings_.on_beat();
+}
+
+/// One walk over all that is pending, however many are stuck.
+void metronome::report_stuck(time_point now, ordinal shown) {
+    overdue_.assign(sights_.size(), {});
+    watched_.find_overdue(shown, overdue_);
+    for (std::size_t seat = 0; seat < sights_.size(); ++seat) {
+        if (!std::exchange(sights_[seat].is_news, false)) continue;
+        const overdue_timers& late = overdue_[seat];
+        constexpr auto most_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds::max().count());
+        const std::uint64_t late_ns = late.count != 0 ? std::min(shown - late.first, most_ns) : 0;
+        settings_.on_stuck({.seat = static_cast<std::uint32_t>(seat),
+                            .since = now - sights_[seat].since,
+                            .overdue = std::chrono::nanoseconds{static_cast<std::int64_t>(late_ns)},
                             .overdue_timers = late.count});
     }
-    if (settings_.on_beat) settings_.on_beat();
 }
 
 }  // namespace chime::inline v0::detail

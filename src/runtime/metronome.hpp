@@ -29,8 +29,8 @@ class metronome {
     struct settings {
         std::chrono::nanoseconds period{};
         std::chrono::nanoseconds stuck_after{};
-        std::function<void(const report&)> on_stuck;
-        std::function<void()> on_beat;
+        std::function<void(const report&)> on_stuck{};
+        std::function<void()> on_beat{};
     };
 
     metronome(crew& watched, settings wanted);
@@ -62,15 +62,18 @@ class metronome {
         std::uint64_t progress = 0;
         time_point since{};
         bool is_reported = false;
+        bool is_news = false;  ///< Not told yet.
     };
 
     void run() noexcept;
+    void report_stuck(time_point now, ordinal shown);
     void wake() noexcept;
     [[nodiscard]] bool all_sleep() const noexcept;
 
     crew& watched_;
     const settings settings_;
     std::vector<sight> sights_;
+    std::vector<overdue_timers> overdue_;
     base::atomic<bool> is_silent_{false};
     base::atomic<bool> is_stopped_{false};
     base::futex_word bell_{0};

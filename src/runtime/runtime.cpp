@@ -65,39 +65,33 @@ runtime::state::state(const runtime_config& wanted, simulator* driver)
       timers(&crew),
       scheduler(&crew),
       crew(settings_of(config, driver != nullptr), detail::crew::most_seats) {
-    if (config.metronome) {
-        metronome = std::make_unique<detail::metronome>(
-            crew, detail::metronome::settings{
-                      .period = config.metronome_period,
-                      .stuck_after = config.stuck_after,
-                      .on_stuck =
-                          [this](const detail::metronome::report& seen) {
-                              if (!config.on_stuck) return;
-                              stuck_worker stuck{.worker = 0,
-                                                 .since = seen.since,
-                                                 .overdue = seen.overdue,
-                                                 .overdue_timers = seen.overdue_timers};
-                              {
-                                  const base::lock_guard lock(mutex);
-                                  for (const member& each : members) {
-                                      if (each.worker->seat() == seen.seat) stuck.worker = each.id;
-                                  }
-                              }
-                              config.on_stuck(stuck);
-                          },
-                      .on_beat =
-                          [this] {
-                              if (!config.on_metrics) return;
-                              std::optional<runtime_stats> seen;
-                              try {
-                                  seen = stats();
-                              } catch (const std::bad_alloc&) {
-                                  return;  // Nobody has asked for this one; there will be others.
-                              }
-                              config.on_metrics(*seen);
-                          },
-                  });
+    if (!config.metronome) return;
+    detail::metronome::settings wanted_beats{.period = config.metronome_period, .stuck_after = config.stuck_after};
+    if (config.on_stuck) wanted_beats.on_stuck = [this](const detail::metronome::report& seen) { tell_of_stuck(seen); };
+    if (config.on_metrics) wanted_beats.on_beat = [this] { tell_metrics(); };
+    metronome = std::make_unique<detail::metronome>(crew, std::move(wanted_beats));
+}
+
+void runtime::state::tell_of_stuck(const detail::metronome::report& seen) {
+    stuck_worker stuck{
+        .worker = 0, .since = seen.since, .overdue = seen.overdue, .overdue_timers = seen.overdue_timers};
+    {
+        const base::lock_guard lock(mutex);
+        for (const member& each : members) {
+            if (each.worker->seat() == seen.seat) stuck.worker = each.id;
+        }
     }
+    config.on_stuck(stuck);
+}
+
+void runtime::state::tell_metrics() {
+    std::optional<runtime_stats> seen;
+    try {
+        seen = stats();
+    } catch (const std::bad_alloc&) {
+        return;  // Nobody has asked for this one; there will be others.
+    }
+    config.on_metrics(*seen);
 }
 
 runtime::state::member& runtime::state::start_member(detail::worker& seated) {

@@ -84,6 +84,8 @@ struct runtime::state {
     void drive(member& mine) noexcept;
     void turn_until_left(member& mine);
     void report(std::exception_ptr thrown) noexcept;
+    void tell_of_stuck(const detail::metronome::report& seen);
+    void tell_metrics();
     [[nodiscard]] members_iterator begin_retirement(worker_id which);
     static void tell_to_leave(member& told) noexcept;
     void end_member(member& leaving) const noexcept;

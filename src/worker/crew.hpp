@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace chime::inline v0::detail {
@@ -101,8 +102,8 @@ class crew {
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
     [[nodiscard]] time_point followed_now() const noexcept;
     [[nodiscard]] timer_stats stats() const noexcept;
-    /// What a worker should have fired by `now` and has not, what others have sent to it included.
-    [[nodiscard]] overdue_timers overdue_timers_of(std::uint32_t seat, ordinal now) const noexcept;
+    /// What each worker should have fired by `now` and has not, what others have sent to it included; is added up.
+    void find_overdue(ordinal now, std::span<overdue_timers> by_seat) const noexcept;
     void stop_timers() noexcept;
     [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_.load(base::memory_order_relaxed); }
     void dump_pending(std::ostream& out) const;

@@ -195,26 +195,28 @@ void print_where(std::ostream& out, const char* verb, const void* where) {
 
 }  // namespace
 
-/// Looks at all records and slots, whoever drives that worker: the one it is asked about does nothing of the kind.
-overdue_timers crew::overdue_timers_of(std::uint32_t seat, ordinal now) const noexcept {
-    overdue_timers found;
-    const auto look_at = [&](const timed& its) {
-        const ordinal deadline = its.deadline_now();
-        if (its.owner() != seat || deadline > now) return;
-        ++found.count;
-        found.first = std::min(found.first, deadline);
+/// Looks at all records and slots. Whose word has changed when the rest was read was somebody else's by then.
+void crew::find_overdue(ordinal now, std::span<overdue_timers> by_seat) const noexcept {
+    const auto look_at = [&](const timed& its, state_word value) {
+        // Acquire: comes before the second look at the word; each life of a record gives it another one.
+        const ordinal deadline = its.deadline.load(base::memory_order_acquire);
+        const std::uint32_t seat = its.owner();
+        if (deadline > now || seat >= by_seat.size()) return;
+        if (its.state.load(base::memory_order_relaxed) != value) return;
+        ++by_seat[seat].count;
+        by_seat[seat].first = std::min(by_seat[seat].first, deadline);
     };
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         const callback& its = callbacks_.at(callback_pool::index_of(position));
         // Acquire: pairs with the release that armed it, so the deadline is none of an earlier life.
-        if (state_of(its.state.load(base::memory_order_acquire)) == timer_state::armed) look_at(its);
+        const state_word value = its.state.load(base::memory_order_acquire);
+        if (state_of(value) == timer_state::armed) look_at(its, value);
     }
     for (std::size_t position = 0; position < slots_.size(); ++position) {
         const task_slot& its = slots_.at(slot_pool::index_of(position));
         const state_word value = its.state.load(base::memory_order_acquire);  // The same, for a sleep.
-        if (phase_of(value) == task_phase::idle && its.is_numbered()) look_at(its);
+        if (phase_of(value) == task_phase::idle && its.is_numbered()) look_at(its, value);
     }
-    return found;
 }
 
 const char* crew::reason_of_stop() const noexcept {

@@ -70,21 +70,33 @@ void worker::find_work() noexcept {
 /// again for a while, until there is more, or one that stays, or nobody takes anything any more. While we do, nobody is called.
 void worker::await_lasting_work() noexcept {
     constexpr unsigned most_without_change = 3;
-    // Who has a timer soon has no time for this.
-    if (next_deadline() < to_ordinal(now() + std::chrono::milliseconds{1})) return;
+    constexpr std::uint32_t most_watched = 32;  // A look is to be short.
+    const std::uint32_t seats = crew_.seat_count();
+    const bool has_commands = ordered_ != no_unit || taken_ != no_unit || inherited_ != no_unit;
+    // Who has a timer soon, or does not know yet, has no time for this.
+    if (seats > most_watched || has_commands || next_deadline() < to_ordinal(now() + std::chrono::milliseconds{1}))
+        return;
+    std::uint32_t last_seat = seats;
     std::uint32_t last_taken = 0;
     unsigned unchanged = 0;
     for (unsigned look = 0; look < base::most_looks && unchanged < most_without_change; ++look) {
         std::size_t ready = 0;
+        std::uint32_t ready_seat = seats;  // None.
+        std::uint32_t taken_there = 0;
         std::uint32_t taken = 0;
-        const std::uint32_t seats = crew_.seat_count();
         for (std::uint32_t seat = 0; seat < seats; ++seat) {
             const ready_ring& its = crew_.at(seat).ring_;
-            ready += its.size();
             taken += its.taken();
+            if (its.is_empty()) continue;
+            ready += its.size();
+            ready_seat = seat;
+            taken_there = its.taken();
         }
         if (ready > 1 || crew_.has_unowned_work() || !inbox_.is_empty() || has_orders()) return;
-        unchanged = taken == last_taken ? unchanged + 1 : 0;
+        // What others take elsewhere does not make the one who has it any faster.
+        if (ready_seat != seats) taken = taken_there;
+        unchanged = ready_seat == last_seat && taken == last_taken ? unchanged + 1 : 0;
+        last_seat = ready_seat;
         last_taken = taken;
         base::pause_between_looks();
     }

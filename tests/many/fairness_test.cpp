@@ -3,6 +3,7 @@
 // Nobody is kept waiting by others who always have something to do; and nobody waits for himself.
 
 #include "runtime/watchdog.hpp"
+#include "support/random.hpp"
 #include "support/runtime_ledger.hpp"
 
 #include <chime/io_context.hpp>
@@ -195,7 +196,9 @@ TEST(a_worker_that_is_called, leaves_a_task_to_the_worker_that_awaits_it) {
         }
     };
     home.block_on(ask());
-    EXPECT_LT(home.stats().timers.wakeups, static_cast<std::uint64_t>(rounds / 4));
+    if (CHIME_TEST_SCALE == 1) {  // With pauses it looks as if the task stayed.
+        EXPECT_LT(home.stats().timers.wakeups, static_cast<std::uint64_t>(rounds / 4));
+    }
     check_ledger_after_shutdown(home);
 }
 

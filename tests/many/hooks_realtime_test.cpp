@@ -94,6 +94,10 @@ task<> end_at_once() {
     co_return;
 }
 
+task<> yield_until(const std::atomic<bool>& is_over) {
+    while (!is_over.load()) co_await yield();
+}
+
 TEST(on_metrics, that_always_makes_new_work_delays_nothing_and_lets_the_runtime_end) {
     for (const unsigned workers : {1U, 3U}) {
         const watchdog guard("on_metrics makes work", 30s);
@@ -107,8 +111,11 @@ TEST(on_metrics, that_always_makes_new_work_delays_nothing_and_lets_the_runtime_
             });
         };
         runtime home(config);
+        std::atomic<bool> is_over{false};
+        spawn_detached(home, yield_until(is_over));  // While all sleep there are no looks, so somebody stays awake.
         hook.show(home);
         expect_all_in_time(home, hook);
+        is_over = true;
         expect_shutdown_ends(home);
         const std::uint64_t calls = hook.calls();
         std::this_thread::sleep_for(5ms);

@@ -121,6 +121,26 @@ TEST(the_metronome, tells_what_is_overdue_by_the_clock_of_the_runtime) {
     check_ledger_after_shutdown(home);
 }
 
+TEST(the_metronome, tells_of_what_is_overdue_since_the_beginning_of_time_as_much_as_can_be_told) {
+    const watchdog guard("a stuck worker with an ancient timer", 30s);
+    told reports;
+    runtime_config config{.workers = 1, .metronome = true, .metronome_period = 1ms, .stuck_after = 20ms};
+    config.on_stuck = [&](const stuck_worker& report) { reports.add(report); };
+    runtime home(config);
+    std::atomic<int> stage{0};
+    home.timers().after(0s, [&] {
+        stage = 1;
+        while (stage != 2) std::this_thread::sleep_for(1ms);
+    });
+    await_that([&] { return stage == 1; });
+    home.timers().at(time_point::min(), [] {});
+    await_that([&] { return !reports.all().empty(); });
+    EXPECT_EQ(reports.all().front().overdue_timers, 1U);
+    EXPECT_EQ(reports.all().front().overdue, std::chrono::nanoseconds::max());
+    stage = 2;
+    check_ledger_after_shutdown(home);
+}
+
 TEST(the_metronome, that_looks_once_in_a_lifetime_does_not_look_all_the_time) {
     const watchdog guard("a metronome with the longest period", 30s);
     runtime home({.workers = 1, .metronome = true, .metronome_period = std::chrono::nanoseconds::max()});

@@ -293,5 +293,35 @@ TEST(regression, what_a_destructor_arms_during_clear_has_a_ticket) {
     EXPECT_EQ(audit(wheel), "");
 }
 
+TEST(regression, stale_tickets_are_bounded_though_every_slot_holds_one_ticket_and_few_are_looked_at) {
+    for (const std::size_t budget : {32U, 40U, 64U, 65536U}) {
+        constexpr std::size_t live = 1000;
+        wheel_config config;
+        config.stale_slack = 64;
+        config.scrub_budget = budget;
+        timer_wheel<int> wheel(config);
+        const auto at_tick = [&](std::uint64_t tick) {
+            return time_point{nanoseconds{static_cast<std::int64_t>(tick) * config.resolution.count()}};
+        };
+        std::vector<timer_id> apart;
+        for (std::size_t i = 0; i < live; ++i) apart.push_back(wheel.arm(at_tick((i % 255 + 1) << (i / 255 * 8)), 1));
+        // Garbage behind all of them, until it has to be looked for.
+        std::vector<timer_id> far;
+        for (std::size_t i = 0; i < live; ++i) far.push_back(wheel.arm(at_tick(std::uint64_t{50} << 40), 2));
+        for (std::size_t i = 0; i < far.size() && wheel.stats().scrubbed == 0; ++i) wheel.cancel(far[i]);
+        for (const timer_id id : apart) {
+            wheel.cancel(id);
+            ASSERT_LE(wheel.stats().stale, wheel.size() + config.stale_slack) << "budget " << budget;
+        }
+    }
+}
+
+TEST(regression, a_wheel_that_is_cleared_has_compacted_nothing) {
+    timer_wheel<int> wheel;
+    for (int i = 1; i <= 100; ++i) wheel.arm(time_point{i * 1s}, i);
+    wheel.clear();
+    EXPECT_EQ(wheel.stats().compactions, 0U);
+}
+
 }  // namespace
 }  // namespace chime::test
