@@ -307,7 +307,7 @@ TEST(regression, stale_tickets_are_bounded_though_every_slot_holds_one_ticket_an
         for (std::size_t i = 0; i < live; ++i) apart.push_back(wheel.arm(at_tick((i % 255 + 1) << (i / 255 * 8)), 1));
         // Garbage behind all of them, until it has to be looked for.
         std::vector<timer_id> far;
-        for (std::size_t i = 0; i < live; ++i) far.push_back(wheel.arm(at_tick(std::uint64_t{50} << 40), 2));
+        for (std::size_t i = 0; i < live; ++i) far.push_back(wheel.arm(at_tick(std::uint64_t{50} << 32), 2));
         for (std::size_t i = 0; i < far.size() && wheel.stats().scrubbed == 0; ++i) wheel.cancel(far[i]);
         for (const timer_id id : apart) {
             wheel.cancel(id);
