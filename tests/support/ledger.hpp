@@ -26,7 +26,8 @@ inline void check_ledger(io_context& context) {
     EXPECT_EQ(sums.lateness.count(), sums.fired) << "L3: fired without a deadline that had passed";
     EXPECT_EQ(count_early(sums.lateness), 0U) << "L3: fired before its deadline";
     EXPECT_TRUE(is_max_sane(sums.lateness)) << "L3: the latest one was late by " << sums.lateness.max.count() << " ns";
-    EXPECT_EQ(sums.pending, count_pending(context)) << "L1: what is counted is not what the records say";
+    EXPECT_TRUE(is_count_listed(context, [&] { return context.timers().stats().pending; }))
+        << "L1: what is counted is not what the records say";
 }
 
 /// The same for a loop that has nothing left to do.
