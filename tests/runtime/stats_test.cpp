@@ -51,6 +51,15 @@ timer_stats hours_of_cancelled(testing::virtual_context& context) {
     return context->timers().stats();
 }
 
+TEST(stats, tell_useful_wake_ups_from_idle_ones) {
+    timer_stats seen;
+    seen.parks = 5;
+    seen.idle_wakeups = 2;
+    EXPECT_EQ(seen.useful_wakeups(), 3U);
+    seen.idle_wakeups = 6;  // Read in between.
+    EXPECT_EQ(seen.useful_wakeups(), 0U);
+}
+
 TEST(stats, tell_why_a_ticket_was_stale) {
     testing::virtual_context context;
     const timer_stats cancelled = hours_of_cancelled(context);
