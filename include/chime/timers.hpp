@@ -81,9 +81,13 @@ class timers {
     template <class Rep, class Period, class Function>
     timer_handle after(std::chrono::duration<Rep, Period> delay, Function&& function, const cancel_token& token = {},
                        const std::source_location& where = std::source_location::current()) {
-        return arm(
-            "chime::timers::after", std::forward<Function>(function),
-            {.limit = detail::wait_limit::after(round_up(delay)), .token = &token, .where = detail::pack(where)});
+        const duration rounded = round_up(delay);
+        const cancel_token* const watch = watched(token);
+        const detail::packed_handle made = try_arm_at_once(function, rounded, watch);
+        if (made.place != 0) [[likely]]
+            return made.unpacked();
+        return arm("chime::timers::after", std::forward<Function>(function),
+                   {.limit = detail::wait_limit::after(rounded), .token = watch, .where = detail::pack(where)});
     }
 
     /// A time or a number instead of a delay: the compiler says what to write.
@@ -102,8 +106,9 @@ class timers {
     template <class Function>
     timer_handle at(detail::any_deadline deadline, Function&& function, const cancel_token& token = {},
                     const std::source_location& where = std::source_location::current()) {
-        return arm("chime::timers::at", std::forward<Function>(function),
-                   {.limit = detail::wait_limit::at(deadline.time()), .token = &token, .where = detail::pack(where)});
+        return arm(
+            "chime::timers::at", std::forward<Function>(function),
+            {.limit = detail::wait_limit::at(deadline.time()), .token = watched(token), .where = detail::pack(where)});
     }
 
     /// Calls `function` again and again: first one period from now, then once per period, without drift. What happens
@@ -119,7 +124,7 @@ class timers {
                    {.limit = detail::wait_limit::after(step),
                     .period_ns = step.count(),
                     .policy = policy,
-                    .token = &token,
+                    .token = watched(token),
                     .where = detail::pack(where)});
     }
 
@@ -135,9 +140,13 @@ class timers {
     [[nodiscard]] std::optional<timer_handle>
     try_after(std::chrono::duration<Rep, Period> delay, Function&& function, const cancel_token& token = {},
               const std::source_location& where = std::source_location::current()) {
-        return try_arm(
-            "chime::timers::try_after", std::forward<Function>(function),
-            {.limit = detail::wait_limit::after(round_up(delay)), .token = &token, .where = detail::pack(where)});
+        const duration rounded = round_up(delay);
+        const cancel_token* const watch = watched(token);
+        const detail::packed_handle made = try_arm_at_once(function, rounded, watch);
+        if (made.place != 0) [[likely]]
+            return made.unpacked();
+        return try_arm("chime::timers::try_after", std::forward<Function>(function),
+                       {.limit = detail::wait_limit::after(rounded), .token = watch, .where = detail::pack(where)});
     }
 
     template <class Function>
@@ -146,7 +155,7 @@ class timers {
            const std::source_location& where = std::source_location::current()) {
         return try_arm(
             "chime::timers::try_at", std::forward<Function>(function),
-            {.limit = detail::wait_limit::at(deadline.time()), .token = &token, .where = detail::pack(where)});
+            {.limit = detail::wait_limit::at(deadline.time()), .token = watched(token), .where = detail::pack(where)});
     }
 
     /// Throws errc::bad_period like every(): that is a mistake, and no shortage.
@@ -159,7 +168,7 @@ class timers {
                        {.limit = detail::wait_limit::after(step),
                         .period_ns = step.count(),
                         .policy = policy,
-                        .token = &token,
+                        .token = watched(token),
                         .where = detail::pack(where)});
     }
 
@@ -276,8 +285,13 @@ class timers {
     /// Throws std::system_error: errc::bad_period.
     CHIME_API static duration valid_period(const char* call, duration period);
 
+    /// Decided where the token is made, so that nobody asks again about one that was never there.
+    [[nodiscard]] static const cancel_token* watched(const cancel_token& token) noexcept {
+        return token.can_be_cancelled() ? &token : nullptr;
+    }
+
     template <timer_function Function>
-    timer_handle arm(const char* call, Function&& function, detail::arming_details details) {
+    timer_handle arm(const char* call, Function&& function, const detail::arming_details& details) {
         detail::require_function(function, call);
         const detail::arming begun = detail::begin_arming(*home_);
         if (begun.closure == nullptr) [[unlikely]]
@@ -286,29 +300,45 @@ class timers {
     }
 
     template <timer_function Function>
-    std::optional<timer_handle> try_arm(const char* call, Function&& function, detail::arming_details details) {
+    std::optional<timer_handle> try_arm(const char* call, Function&& function, const detail::arming_details& details) {
         detail::require_function(function, call);
         const detail::arming begun = detail::begin_arming(*home_);
         if (begun.closure == nullptr) return std::nullopt;
         return fill(begun, std::forward<Function>(function), details);
     }
 
+    /// The usual case: a few bytes, a delay, no token, a worker's thread. A handle that names nothing: it is not so usual, and
+    /// nothing was done.
+    template <class Function>
+    detail::packed_handle try_arm_at_once(const Function& function, duration delay,
+                                          const cancel_token* token) noexcept {
+        if constexpr (timer_function<const Function&> && detail::bytewise_closure<Function>) {
+            if (token == nullptr && !detail::is_empty_function(function)) {
+                using closure = detail::closure_in<Function, detail::closure_bytes>;
+                const detail::closure_image image = detail::image_of(function);
+                return detail::try_arm_image(*home_, closure::operations, delay.count(), image.words[0], image.words[1],
+                                             image.words[2]);
+            }
+        }
+        return {};
+    }
+
     // What cannot be called or kept comes here, to be refused by the compiler in words.
 
     template <class Function>
-    timer_handle arm(const char*, Function&&, detail::arming_details) {
+    timer_handle arm(const char*, Function&&, const detail::arming_details&) {
         detail::explain_refusal<Function>();
     }
     template <class Function>
-    std::optional<timer_handle> try_arm(const char*, Function&&, detail::arming_details) {
+    std::optional<timer_handle> try_arm(const char*, Function&&, const detail::arming_details&) {
         detail::explain_refusal<Function>();
     }
 
     template <class Function>
-    timer_handle fill(const detail::arming& begun, Function&& function, detail::arming_details& details) {
+    timer_handle fill(const detail::arming& begun, Function&& function, detail::arming_details details) {
         using plain = detail::closure_in<std::decay_t<Function>, detail::closure_bytes>;
         using beside = detail::closure_in<std::decay_t<Function>, detail::closure_bytes_beside_extra>;
-        if (details.period_ns == 0 && !details.token->can_be_cancelled() && begun.records_location == 0) [[likely]] {
+        if (details.period_ns == 0 && details.token == nullptr && begun.records_location == 0) [[likely]] {
             put<plain>(begun, std::forward<Function>(function));
             return detail::arm(*home_, begun.index, plain::operations, details.limit);
         }

@@ -24,8 +24,8 @@
 /// # How it works
 ///
 /// Time is cut into ticks (the resolution; a power of two of nanoseconds). A *record* holds a timer: its deadline,
-/// its arming number, its generation and the user's value. A *ticket* of sixteen bytes stands for it in the wheel: the
-/// record's index, a stamp, and the deadline that it was placed for. Eight levels of 256 slots hold chains of tickets;
+/// its arming number, what is known of its ticket, and the user's value. A *ticket* of sixteen bytes stands for it in the
+/// wheel: the record's index, a stamp, and the deadline that it was placed for. Eight levels of 256 slots hold chains of tickets;
 /// a slot of level L spans 256^L ticks. The level of a tick is the position of the highest byte in which it differs
 /// from the current tick. So no slot ever holds two rounds of the wheel, the lowest occupied slot of the lowest
 /// occupied level is always the next one, and a bitmap finds it however long the gap.
@@ -43,9 +43,15 @@
 /// due later; where timeouts are armed and cancelled all day long, hardly any ticket is ever written. Only what is due
 /// before its ticket would be met takes a new stamp and a second ticket, and whoever meets the first one drops it.
 ///
-/// Stamps have ten bits and wrap. A stale ticket that looks valid again is harmless: nothing fires but by the deadline
+/// Stamps have eleven bits and wrap. A stale ticket that looks valid again is harmless: nothing fires but by the deadline
 /// and the number in a live record, and firing ends that life; until then it costs its sixteen bytes. All that is known
 /// of a timer lies in one record, 32 bytes with a value of eight: at a million timers, an operation costs that one miss.
+///
+/// **A number is a name.** Numbers are given out once in the whole program: their upper half is an identity that no other
+/// wheel has, and a wheel that has used up the lower half takes another, greater one. So the number that keeps the order of
+/// arming also tells whether an id still names what is in its record, in one comparison; nothing else has to be looked at.
+/// Where a cancel or a postponement waits for its record, the processor goes on to the next one for as many instructions as
+/// it has room for: these are few on purpose.
 ///
 /// **Scrubbing.** Before there are more tickets than `2 * live + slack`, each operation that adds to the garbage also
 /// looks through some tickets (`scrub_budget`), slot by slot in turn, and drops the stale ones. This needs no memory and cannot fail;
@@ -89,9 +95,9 @@ inline namespace v0 {
 /// Names one timer of one wheel, for ever: no other timer of that wheel, nor of the four billion wheels made after it,
 /// will have the same id. A value-initialised one names none.
 struct timer_id {
-    std::uint32_t index = 0;
-    std::uint32_t generation = 0;
-    std::uint32_t wheel = 0;
+    std::uint32_t index = 0;       ///< Of its record.
+    std::uint32_t generation = 0;  ///< The lower half of its arming number; never zero.
+    std::uint32_t wheel = 0;       ///< The upper half: an identity that no two wheels share.
 
     friend auto operator<=>(const timer_id&,
                             const timer_id&) = default;  ///< For sorted containers; tells no order in time.
@@ -145,14 +151,13 @@ struct wheel_stats {
     std::uint64_t cancelled = 0;
     std::uint64_t postponed = 0;
     std::uint64_t pending = 0;
-    std::uint64_t tickets = 0;          ///< Now in the wheel, live and stale.
-    std::uint64_t stale = 0;            ///< Of these, the stale ones.
-    std::uint64_t stale_dropped = 0;    ///< Stale tickets met when their slot came up.
-    std::uint64_t stale_vacant = 0;     ///< Of these, those whose timer was cancelled and had no successor.
-    std::uint64_t compactions = 0;      ///< Slots dealt out with a look at every record, because much was stale.
-    std::uint64_t scrubbed = 0;         ///< Stale tickets removed before their slot came up.
-    std::uint64_t cascaded = 0;         ///< Tickets moved from one slot to another.
-    std::uint64_t retired_records = 0;  ///< Records that have used up their generations.
+    std::uint64_t tickets = 0;        ///< Now in the wheel, live and stale.
+    std::uint64_t stale = 0;          ///< Of these, the stale ones.
+    std::uint64_t stale_dropped = 0;  ///< Stale tickets met when their slot came up.
+    std::uint64_t stale_vacant = 0;   ///< Of these, those whose timer was cancelled and had no successor.
+    std::uint64_t compactions = 0;    ///< Slots dealt out with a look at every record, because much was stale.
+    std::uint64_t scrubbed = 0;       ///< Stale tickets removed before their slot came up.
+    std::uint64_t cascaded = 0;       ///< Tickets moved from one slot to another.
 };
 
 namespace detail {
@@ -226,19 +231,23 @@ class chunked_array {
 
     ~chunked_array() {
         for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
-            memory_.give_back(table_[chunk], chunk_bytes, chunk_alignment);
+            memory_.give_back(at(chunk * chunk_size), chunk_bytes, chunk_alignment);
         }
-        if (table_ != nullptr) memory_.give_back(table_, room_ * sizeof(Element*), alignof(Element*));
+        if (table_ != nullptr) memory_.give_back(table_, room_ * sizeof(address), alignof(address));
     }
 
     [[nodiscard]] Element* at(std::size_t index) const noexcept {
-        return table_[index / chunk_size] + index % chunk_size;
+        return reinterpret_cast<Element*>(table_[index / chunk_size] + index * sizeof(Element));
     }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return chunks_ * chunk_size; }
 
     /// Puts the first chunk behind the last: what was at `index` is at `index - chunk_size`.
-    void rotate() noexcept { std::rotate(table_, table_ + 1, table_ + chunks_); }
+    void rotate() noexcept {
+        std::rotate(table_, table_ + 1, table_ + chunks_);
+        for (std::size_t chunk = 0; chunk < chunks_; ++chunk) table_[chunk] += chunk_bytes;
+        table_[chunks_ - 1] -= chunks_ * chunk_bytes;
+    }
 
     /// Makes room for `count` elements. Throws std::bad_alloc; what is there stays as it is.
     void reserve(std::size_t count) {
@@ -246,25 +255,28 @@ class chunked_array {
     }
 
  private:
+    /// Where element zero would be if all chunks lay behind each other as one of them does: the address of an element takes
+    /// a shift and an addition.
+    using address = std::uintptr_t;
     static constexpr std::size_t chunk_bytes = chunk_size * sizeof(Element);
     static constexpr std::size_t chunk_alignment = std::max<std::size_t>(64, alignof(Element));
 
     [[gnu::noinline, gnu::cold]] void add_chunk() {
         if (chunks_ == room_) {
             const std::size_t room = std::max<std::size_t>(8, room_ * 2);
-            auto** const table = static_cast<Element**>(memory_.take(room * sizeof(Element*), alignof(Element*)));
+            auto* const table = static_cast<address*>(memory_.take(room * sizeof(address), alignof(address)));
             if (table_ != nullptr) {
-                std::memcpy(table, table_, chunks_ * sizeof(Element*));
-                memory_.give_back(table_, room_ * sizeof(Element*), alignof(Element*));
+                std::memcpy(table, table_, chunks_ * sizeof(address));
+                memory_.give_back(table_, room_ * sizeof(address), alignof(address));
             }
             table_ = table;
             room_ = room;
         }
-        table_[chunks_] = static_cast<Element*>(memory_.take(chunk_bytes, chunk_alignment));
+        table_[chunks_] = reinterpret_cast<address>(memory_.take(chunk_bytes, chunk_alignment)) - chunks_ * chunk_bytes;
         ++chunks_;
     }
 
-    Element** table_ = nullptr;
+    address* table_ = nullptr;
     std::size_t chunks_ = 0;
     std::size_t room_ = 0;
     storage& memory_;
@@ -576,13 +588,13 @@ class near_run {
 // clang-format off
 template <class Records>
 concept ticket_resolver = requires(Records& records, const Records& view, std::uint32_t index, std::uint16_t stamp,
-                                   ticket_place place) {
+                                   ordinal deadline, ticket_place place) {
     { view.holds(index, stamp) } noexcept -> std::same_as<bool>;    // Is this the ticket of a pending timer?
     { records.let_go(index, stamp) } noexcept -> std::same_as<bool>; // If it is not, it leaves the wheel; was it the last?
     { view.deadline(index) } noexcept -> std::same_as<ordinal>;     // The deadline in force.
     { view.number(index) } noexcept -> std::same_as<std::uint64_t>; // The arming number.
     { view.prefetch(index) } noexcept;                              // All of these will be asked for soon.
-    { records.placed(index, place) } noexcept;                      // Its ticket sits somewhere else now.
+    { records.placed(index, deadline, place) } noexcept;            // Its ticket sits there now; both say the same.
 };
 // clang-format on
 
@@ -621,7 +633,7 @@ class ticket_wheel {
           tick_shift_(tick_shift),
           stale_slack_(stale_slack),
           scrub_budget_(scrub_budget),
-          credit_(static_cast<std::int64_t>(stale_slack) * 2),
+          credit_(present()),
           slots_(static_cast<slot_table*>(memory.take(sizeof(slot_table), 64))) {
         ::new (static_cast<void*>(slots_)) slot_table{};
     }
@@ -631,9 +643,12 @@ class ticket_wheel {
 
     [[nodiscard]] std::uint64_t tick_of(ordinal deadline) const noexcept { return deadline >> tick_shift_; }
     [[nodiscard]] std::uint64_t current_tick() const noexcept { return current_tick_; }
-    /// How many tickets there are, given the number of live timers.
-    [[nodiscard]] std::size_t tickets(std::size_t live) const noexcept {
-        return (live * timer_credit + stale_slack_ * 2 - static_cast<std::size_t>(credit_)) / ticket_cost;
+    /// How many tickets there are, live and stale.
+    [[nodiscard]] std::size_t tickets() const noexcept { return tickets_; }
+    /// How many timers have begun their lives here and not ended them.
+    [[nodiscard]] std::size_t live() const noexcept {
+        const std::int64_t of_timers = credit_ + static_cast<std::int64_t>(tickets_) * ticket_cost - present();
+        return static_cast<std::size_t>(of_timers / timer_credit);
     }
 
     /// Where a ticket for `tick` belongs now.
@@ -672,7 +687,7 @@ class ticket_wheel {
         if (block_is_full(target.write)) [[unlikely]]
             grow(where);
         append(target, fresh);
-        credit_ -= ticket_cost;
+        count_ticket();
     }
 
     /// Adds a ticket for the current tick or an earlier one to what is about to fire.
@@ -680,7 +695,7 @@ class ticket_wheel {
     void put_near(const due_entry& entry) {
         near_.reserve(1);
         near_.push(entry);
-        credit_ -= ticket_cost;
+        count_ticket();
     }
 
     /// Never later than the earliest live deadline, if there is one.
@@ -695,14 +710,14 @@ class ticket_wheel {
         return earliest;
     }
 
-    /// Begins an advance, with `live` timers pending: what was armed for the current tick has to be loaded first. Timers
-    /// with a number from `next_number` on wait for the next one.
+    /// Begins an advance: what was armed for the current tick has to be loaded first. Timers with a number from
+    /// `next_number` on wait for the next one.
     ///
     /// Or goes on with the last one, if that has not loaded all that was armed for a time that had come already: whoever
     /// arms such timers faster than they may be looked at must not keep everything from firing. For as many calls as it has
     /// only loaded it then only fires. Where there is all the time in the world, it begins anew.
-    void begin_advance(std::size_t live, std::uint64_t next_number, const work& left) noexcept {
-        check_stale_ = tickets(live) - live > live / 8;
+    void begin_advance(std::uint64_t next_number, const work& left) noexcept {
+        check_stale_ = tickets() - live() > live() / 8;
         has_progress_ = false;
         if (goes_on() && !left.is_unlimited()) return;
         is_advancing_ = true;
@@ -769,7 +784,7 @@ class ticket_wheel {
 
     void pop_due() noexcept {
         near_.pop_front();
-        credit_ += ticket_cost;
+        forget_tickets(1);
         has_progress_ = true;
     }
 
@@ -778,7 +793,7 @@ class ticket_wheel {
     void defer_due(Records& records, const due_entry& entry) noexcept {
         near_.pop_front();
         put_again(overdue_slot, {entry.deadline, entry.index, entry.stamp});
-        records.placed(entry.index, place_of(current_tick_));
+        records.placed(entry.index, entry.deadline, place_of(current_tick_));
     }
 
     /// A timer begins its life.
@@ -814,8 +829,11 @@ class ticket_wheel {
         }
     }
 
-    /// Drops all tickets, of which `live` belong to pending timers.
-    void clear(std::size_t live) noexcept {
+    /// All timers end their lives.
+    void count_all_ends() noexcept { credit_ -= static_cast<std::int64_t>(live()) * timer_credit; }
+
+    /// Drops all tickets.
+    void clear() noexcept {
         for (slot_number where = 0; where <= overdue_slot; ++where) {
             while (drain_.block != nullptr) end_block();
             if (slots_->slots[where].write != nullptr) take(where);
@@ -823,15 +841,15 @@ class ticket_wheel {
         while (drain_.block != nullptr) end_block();
         near_.clear();
         is_advancing_ = false;
-        credit_ += static_cast<std::int64_t>(tickets(live)) * ticket_cost;
+        forget_tickets(tickets_);
     }
 
-    /// Moves time to `horizon` and loads all that is due by then, with `live` timers pending, for take_loaded().
+    /// Moves time to `horizon` and loads all that is due by then, for take_loaded().
     /// Throws std::bad_alloc; nothing is lost.
     template <ticket_resolver Records>
-    void load_until(Records& records, std::size_t live, ordinal horizon) {
+    void load_until(Records& records, ordinal horizon) {
         work left = work::for_budget(work::unlimited);
-        begin_advance(live, std::numeric_limits<std::uint64_t>::max(), left);
+        begin_advance(std::numeric_limits<std::uint64_t>::max(), left);
         do {
             if (!loaded_) load(records, left);
         } while (step(tick_of(horizon)));
@@ -843,7 +861,7 @@ class ticket_wheel {
         if (entry == nullptr) return std::nullopt;
         const std::uint32_t index = entry->index;
         near_.pop_front();
-        credit_ += ticket_cost;
+        forget_tickets(1);
         return index;
     }
 
@@ -881,6 +899,19 @@ class ticket_wheel {
         ordinal min = end_of_time;
         unsigned level = 0;
     };
+
+    void count_ticket() noexcept {
+        ++tickets_;
+        credit_ -= ticket_cost;
+    }
+
+    void forget_tickets(std::size_t count) noexcept {
+        tickets_ -= count;
+        credit_ += static_cast<std::int64_t>(count) * ticket_cost;
+    }
+
+    /// The credit of a wheel that is empty.
+    [[nodiscard]] std::int64_t present() const noexcept { return static_cast<std::int64_t>(stale_slack_) * 2; }
 
     [[nodiscard]] static bool block_is_full(const ticket* write) noexcept {
         return reinterpret_cast<std::uintptr_t>(write) % sizeof(ticket_block) == 0;  // Null counts as full.
@@ -1102,6 +1133,7 @@ class ticket_wheel {
                 put_again(overdue_slot, met);
             } else {
                 near_.append(entry);
+                if (entry.deadline != met.deadline) records.placed(met.index, entry.deadline, place_of(current_tick_));
             }
         }
     }
@@ -1111,14 +1143,14 @@ class ticket_wheel {
     void replace(Records& records, const due_entry& entry) noexcept {
         const std::uint64_t tick = tick_of(entry.deadline);
         put_again(slot_ahead(tick), {entry.deadline, entry.index, entry.stamp});
-        records.placed(entry.index, place_of(tick));
+        records.placed(entry.index, entry.deadline, place_of(tick));
         ++cascaded_;
     }
 
     template <class Records>
     void drop(Records& records, std::uint32_t index, std::uint16_t stamp) noexcept {
         stale_vacant_ += static_cast<std::uint64_t>(records.let_go(index, stamp));
-        credit_ += ticket_cost;
+        forget_tickets(1);
         ++stale_dropped_;
     }
 
@@ -1137,14 +1169,13 @@ class ticket_wheel {
         near_.reserve(1);
         near_.pop_front();
         has_progress_ = true;
-        if (tick_of(moved.deadline) > current_tick_) {
-            replace(records, moved);
-        } else if (moved.number >= number_limit_) {
+        if (tick_of(moved.deadline) > current_tick_) return replace(records, moved);
+        if (moved.number >= number_limit_) {
             put_again(overdue_slot, {moved.deadline, moved.index, moved.stamp});
         } else {
             near_.push(moved);
-            records.placed(moved.index, place_of(current_tick_));
         }
+        records.placed(moved.index, moved.deadline, place_of(current_tick_));
     }
 
     /// Looks through a few dozen tickets, wherever the last call left off, and drops the stale ones.
@@ -1254,7 +1285,7 @@ class ticket_wheel {
             kept += static_cast<std::size_t>(records.holds(met.index, met.stamp));
             static_cast<void>(records.let_go(met.index, met.stamp));
         }
-        credit_ += static_cast<std::int64_t>(count - kept) * ticket_cost;
+        forget_tickets(count - kept);
         scrubbed_ += count - kept;
         return kept;
     }
@@ -1264,7 +1295,7 @@ class ticket_wheel {
         return near_.scan(ticket_block::capacity, [&](const due_entry& entry) {
             if (records.holds(entry.index, entry.stamp)) return false;
             static_cast<void>(records.let_go(entry.index, entry.stamp));
-            credit_ += ticket_cost;
+            forget_tickets(1);
             ++scrubbed_;
             return true;
         });
@@ -1303,6 +1334,7 @@ class ticket_wheel {
     std::size_t stale_slack_;
     std::size_t scrub_budget_;
     std::int64_t credit_;
+    std::size_t tickets_ = 0;
     slot_table* slots_;
     const ticket_block* fetched_ = nullptr;  ///< The block whose records were fetched last.
     std::array<std::uint64_t, level_count * words_per_level> occupied_{};
@@ -1324,13 +1356,13 @@ concept due_sink = std::invocable<OnDue&, T&&> || std::invocable<OnDue&, T&&, st
 
 /// Holds values of type T until their deadlines. See the top of this file for what it promises and how it works.
 ///
-/// Owned by whoever drives it; one thread at a time. `GenerationBits` is for tests that want to see records retire.
-template <class T, unsigned GenerationBits = 31>
+/// Owned by whoever drives it; one thread at a time. `GenerationBits` is for tests that want to see generations used up.
+template <class T, unsigned GenerationBits = 32>
 class timer_wheel {
     static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a wheel holds objects, not references, arrays or void");
     static_assert(std::is_nothrow_destructible_v<T>, "a value that is dropped must not throw");
     static_assert(std::is_move_constructible_v<T>, "a wheel holds values that can be moved into it and out of it");
-    static_assert(GenerationBits >= 1 && GenerationBits <= 31);
+    static_assert(GenerationBits >= 1 && GenerationBits <= 32);
 
  public:
     using value_type = T;
@@ -1344,6 +1376,7 @@ class timer_wheel {
     explicit timer_wheel(const wheel_config& config = {})
         : memory_(config.memory),
           now_(detail::to_ordinal(config.start)),
+          number_at_cap_(next_number_ + config.max_timers),
           max_timers_(config.max_timers),
           records_(memory_),
           free_(memory_),
@@ -1383,9 +1416,10 @@ class timer_wheel {
     std::optional<T> cancel(timer_id id) noexcept(std::is_nothrow_move_constructible_v<T>) {
         std::optional<T> value;  // One object and one return: the value is moved once.
         if (is_pending(id)) {
-            value.emplace(std::move(records_.at(id.index).value));
-            end_life(id.index);
-            free_record(id.index);
+            record& cancelled = records_.at(id.index);
+            value.emplace(std::move(cancelled.value));
+            end_life(cancelled);
+            free_record(cancelled, id.index);
             wheel_.limit_stale(records_);
         }
         return value;
@@ -1405,7 +1439,7 @@ class timer_wheel {
         if (!is_pending(id)) return false;
         record& moved = records_.at(id.index);
         const detail::ordinal target = detail::to_ordinal(deadline);
-        if (wheel_.is_met_before(moved.place(), wheel_.tick_of(target))) [[likely]] {
+        if (moved.is_met_before(target)) [[likely]] {
             moved.deadline = target;
         } else {
             move_ticket(id.index, target);
@@ -1466,7 +1500,7 @@ class timer_wheel {
         return detail::to_time_point(records_.at(id.index).deadline);
     }
 
-    [[nodiscard]] std::size_t size() const noexcept { return next_number_ - ended_; }
+    [[nodiscard]] std::size_t size() const noexcept { return max_timers_ - (number_at_cap_ - next_number_); }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
     /// Bytes taken from the memory resource; they are kept for the life of the wheel. An empty one has about 50 kB, from
@@ -1477,10 +1511,11 @@ class timer_wheel {
     [[nodiscard]] time_point now() const noexcept { return detail::to_time_point(now_); }
 
     [[nodiscard]] wheel_stats stats() const noexcept {
-        const std::size_t tickets = wheel_.tickets(size());
-        return {.armed = next_number_,
+        const std::size_t tickets = wheel_.tickets();
+        const std::uint64_t armed = next_number_ - first_number_;
+        return {.armed = armed,
                 .fired = fired_,
-                .cancelled = ended_ - fired_,
+                .cancelled = armed - size() - fired_,
                 .postponed = postponed_,
                 .pending = size(),
                 .tickets = tickets,
@@ -1489,20 +1524,20 @@ class timer_wheel {
                 .stale_vacant = wheel_.stale_vacant(),
                 .compactions = wheel_.compactions(),
                 .scrubbed = wheel_.scrubbed(),
-                .cascaded = wheel_.cascaded(),
-                .retired_records = retired_records_};
+                .cascaded = wheel_.cascaded()};
     }
 
     /// Cancels everything, in time proportional to the largest number ever pending. Keeps the memory. What the
     /// destructor of a value arms meanwhile may be cancelled with the rest or stay.
     void clear() noexcept {
-        wheel_.clear(size());
+        wheel_.clear();
         const std::uint32_t count = records_.used;
-        for (std::uint32_t index = 0; index < count; ++index) records_.at(index).ticket |= record::gone;
+        for (std::uint32_t index = 0; index < count; ++index) records_.at(index).ticket |= record::nowhere;
         for (std::uint32_t index = 0; index < count; ++index) {
-            if (!records_.at(index).is_pending()) continue;
-            end_life(index);
-            free_record(index);
+            record& each = records_.at(index);
+            if (!each.is_pending()) continue;
+            end_life(each);
+            free_record(each, index);
         }
     }
 
@@ -1511,15 +1546,14 @@ class timer_wheel {
 
     /// One timer, or a free place for one.
     struct record {
-        static constexpr std::uint32_t vacant = 1;  ///< The timer has fired or was cancelled.
-        static constexpr std::uint32_t gone = 2;    ///< The ticket has left the wheel.
-        static constexpr unsigned mark_bits = 12;   ///< The two flags and the stamp, which has ten.
-        static constexpr std::uint32_t mark_mask = (1U << mark_bits) - 1;
+        static constexpr std::uint64_t gone = 1;           ///< The ticket has left the wheel.
+        static constexpr std::uint64_t mark_mask = 0xFFF;  ///< The flag and the stamp, which has eleven bits.
+        /// Where a ticket sits that has left the wheel: nobody is due after that.
+        static constexpr std::uint64_t nowhere = ~mark_mask | gone;
 
         detail::ordinal deadline = 0;
-        std::uint64_t number = 0;
-        std::uint32_t generation = 0;          ///< Odd while the timer is pending.
-        std::uint32_t ticket = vacant | gone;  ///< What is known of its ticket: its place, its stamp, and the flags.
+        std::uint64_t number = 0;        ///< In the order of arming, and the timer's name; 0: none is pending.
+        std::uint64_t ticket = nowhere;  ///< The deadline of its ticket; instead of the last bits, flag and stamp.
         union {
             T value;
         };
@@ -1527,13 +1561,16 @@ class timer_wheel {
         record() noexcept {}
         ~record() {}
 
-        [[nodiscard]] bool is_pending() const noexcept { return generation % 2 != 0; }
-        [[nodiscard]] detail::ticket_place place() const noexcept { return ticket >> mark_bits; }
-        [[nodiscard]] std::uint16_t next_stamp() const noexcept {
-            return static_cast<std::uint16_t>(((ticket | vacant | gone) + 1) & mark_mask);
+        [[nodiscard]] bool is_pending() const noexcept { return number != 0; }
+        /// Will its ticket be met, wherever it is, before time gets to `target`? False if in doubt.
+        [[nodiscard]] bool is_met_before(detail::ordinal target) const noexcept {
+            return (ticket | mark_mask) < target;
         }
-        void set_ticket(std::uint32_t stamp, detail::ticket_place place) noexcept {
-            ticket = place << mark_bits | stamp;
+        [[nodiscard]] std::uint16_t next_stamp() const noexcept {
+            return static_cast<std::uint16_t>(((ticket | gone) + 1) & mark_mask);
+        }
+        void set_ticket(std::uint64_t marks, detail::ordinal placed_for) noexcept {
+            ticket = (placed_for & ~mark_mask) | marks;
         }
     };
 
@@ -1544,24 +1581,25 @@ class timer_wheel {
         [[nodiscard]] record& at(std::uint32_t index) const noexcept { return *records.at(index); }
 
         [[nodiscard]] bool holds(std::uint32_t index, std::uint16_t stamp) const noexcept {
-            return (at(index).ticket & record::mark_mask) == stamp;
+            return at(index).is_pending() & ((at(index).ticket & record::mark_mask) == stamp);
         }
         bool let_go(std::uint32_t index, std::uint16_t stamp) noexcept {
-            std::uint32_t& its = at(index).ticket;
-            const bool was_left_behind = (its & record::mark_mask) == (stamp | record::vacant);
-            its |= std::uint32_t{was_left_behind} * record::gone;  // Without a branch: scrubbing tosses coins.
+            record& its = at(index);
+            const bool was_left_behind = !its.is_pending() & ((its.ticket & record::mark_mask) == stamp);
+            its.ticket |=
+                std::uint64_t{was_left_behind} * record::nowhere;  // Without a branch: scrubbing tosses coins.
             return was_left_behind;
         }
         [[nodiscard]] detail::ordinal deadline(std::uint32_t index) const noexcept { return at(index).deadline; }
         [[nodiscard]] std::uint64_t number(std::uint32_t index) const noexcept { return at(index).number; }
         void prefetch(std::uint32_t index) const noexcept { __builtin_prefetch(records.at(index)); }
-        void placed(std::uint32_t index, detail::ticket_place place) noexcept {
-            at(index).set_ticket(at(index).ticket & record::mark_mask, place);
+        void placed(std::uint32_t index, detail::ordinal deadline, detail::ticket_place) noexcept {
+            at(index).set_ticket(at(index).ticket & record::mark_mask, deadline);
         }
 
         /// Takes one more record into use. Throws std::bad_alloc; nothing has changed.
         std::uint32_t add() {
-            if (used == no_record) throw std::bad_alloc();  // All others have used up their generations.
+            if (used == std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
             records.reserve(used + std::size_t{1});
             ::new (static_cast<void*>(records.at(used))) record;
             return used++;
@@ -1576,7 +1614,7 @@ class timer_wheel {
      public:
         advance_guard(timer_wheel& wheel, const detail::ticket_wheel::work& left) noexcept : wheel_(wheel) {
             wheel_.advancing_ = true;
-            wheel_.wheel_.begin_advance(wheel_.size(), wheel_.next_number_, left);
+            wheel_.wheel_.begin_advance(wheel_.next_number_, left);
         }
         advance_guard(const advance_guard&) = delete;
         advance_guard& operator=(const advance_guard&) = delete;
@@ -1589,9 +1627,8 @@ class timer_wheel {
         timer_wheel& wheel_;
     };
 
-    static constexpr std::uint32_t no_record = std::numeric_limits<std::uint32_t>::max();
-    /// A record that gets there has had 2^GenerationBits lives. (With all 31 bits this is zero again, which is even too.)
-    static constexpr auto after_last_generation = static_cast<std::uint32_t>(std::uint64_t{2} << GenerationBits);
+    /// Beyond the last generation that goes with one identity; zero with all 32 bits.
+    static constexpr auto after_last_generation = static_cast<std::uint32_t>(std::uint64_t{1} << GenerationBits);
     /// How far ahead `arm` fetches what it will read: the records of timers that fired lie anywhere.
     static constexpr std::uint32_t arms_ahead = 16;
 
@@ -1603,7 +1640,7 @@ class timer_wheel {
         return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(config.resolution.count()))) - 1;
     }
 
-    [[nodiscard]] bool is_at_cap() const noexcept { return size() >= max_timers_; }
+    [[nodiscard]] bool is_at_cap() const noexcept { return next_number_ == number_at_cap_; }
 
     [[noreturn, gnu::noinline, gnu::cold]] void refuse() const {
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
@@ -1613,82 +1650,88 @@ class timer_wheel {
     }
 
     [[nodiscard]] bool is_pending(timer_id id) const noexcept {
-        return id.index < records_.used && id.wheel == identity_ && id.generation % 2 != 0 &&
-               records_.at(id.index).generation == id.generation;
+        const std::uint64_t number = std::uint64_t{id.wheel} << 32 | id.generation;
+        return id.index < records_.used && records_.at(id.index).number == number && number != 0;
     }
 
     template <class Value>
     timer_id arm_now(time_point deadline, Value&& value) {
-        if (spare_ == no_record) find_spare();
-        const std::uint32_t index = spare_;
-        record& fresh = records_.at(index);
+        if (spare_ == nullptr) find_spare();
+        record& fresh = *spare_;
+        const std::uint32_t index = spare_index_;
         const detail::ordinal target = detail::to_ordinal(deadline);
         constexpr bool can_throw = !std::is_nothrow_constructible_v<T, Value>;
         if constexpr (can_throw) {
             wheel_.reserve();
             std::construct_at(std::addressof(fresh.value), std::forward<Value>(value));
         }
-        if ((fresh.ticket & record::gone) == 0 && wheel_.is_met_before(fresh.place(), wheel_.tick_of(target))) {
-            fresh.ticket &= ~record::vacant;  // Inherits the ticket of its predecessor.
-        } else {
-            put_ticket(fresh, index, target);  // The last step that may fail.
-        }
+        if (!fresh.is_met_before(target))
+            put_ticket(fresh, index, target);  // Or it inherits. The last step that may fail.
         if constexpr (!can_throw) std::construct_at(std::addressof(fresh.value), std::forward<Value>(value));
-        spare_ = no_record;
+        spare_ = nullptr;
+        const std::uint64_t number = next_number_++;
         fresh.deadline = target;
-        fresh.number = next_number_++;
-        ++fresh.generation;
+        fresh.number = number;
         wheel_.count_arm();
-        return {index, fresh.generation, identity_};
+        if (static_cast<std::uint32_t>(next_number_) == after_last_generation) [[unlikely]]
+            change_identity();
+        return {index, static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
+    }
+
+    /// The first number that goes with another identity: greater than all before, and in no other wheel.
+    [[nodiscard]] static std::uint64_t number_block() noexcept {
+        return std::uint64_t{detail::next_wheel_identity()} << 32 | 1;
+    }
+
+    /// All numbers of this identity are used up. What counts numbers counts on.
+    [[gnu::noinline, gnu::cold]] void change_identity() noexcept {
+        const std::uint64_t skipped = number_block() - next_number_;
+        for (std::uint64_t* each : {&first_number_, &next_number_, &number_at_cap_}) *each += skipped;
     }
 
     /// Throws std::bad_alloc; nothing has changed.
     [[gnu::noinline]] void put_ticket(record& its, std::uint32_t index, detail::ordinal target) {
         const std::uint16_t stamp = its.next_stamp();
-        const std::uint64_t tick = wheel_.tick_of(target);
-        wheel_.put(wheel_.slot_for(tick), {target, index, stamp});
-        its.set_ticket(stamp, wheel_.place_of(tick));
+        wheel_.put(wheel_.slot_for(wheel_.tick_of(target)), {target, index, stamp});
+        its.set_ticket(stamp, target);
     }
 
     /// Takes a free record from the stack, or a new one. Throws std::bad_alloc; nothing has changed.
     [[gnu::noinline]] void find_spare() {
         if (free_count_ == 0) [[unlikely]]
             return add_record();
-        spare_ = *free_.at(--free_count_);
+        spare_index_ = *free_.at(--free_count_);
+        spare_ = &records_.at(spare_index_);
         records_.prefetch(*free_.at(free_count_ - std::min(free_count_, arms_ahead)));
     }
 
     [[gnu::noinline]] void add_record() {
         free_.reserve(records_.used + std::size_t{1});  // So that giving a record back cannot fail.
-        spare_ = records_.add();
+        spare_index_ = records_.add();
+        spare_ = &records_.at(spare_index_);
     }
 
     /// The id becomes stale, then the value goes. The record is not free yet: the destructor of T may arm.
-    void end_life(std::uint32_t index) noexcept {
-        record& ended = records_.at(index);
-        ++ended.generation;
-        ended.ticket |= record::vacant;
-        ++ended_;
+    void end_life(record& ended) noexcept {
+        ended.number = 0;
+        ++number_at_cap_;
         wheel_.count_end();
         std::destroy_at(std::addressof(ended.value));
     }
 
-    void free_record(std::uint32_t index) noexcept {
-        if (records_.at(index).generation == after_last_generation) [[unlikely]] {
-            ++retired_records_;  // Another life would repeat an id.
-            return;
-        }
-        if (spare_ != no_record) *free_.at(free_count_++) = spare_;
-        spare_ = index;
+    void free_record(record& freed, std::uint32_t index) noexcept {
+        if (spare_ != nullptr) *free_.at(free_count_++) = spare_index_;
+        spare_ = &freed;
+        spare_index_ = index;
     }
 
     template <class OnDue>
     void fire(std::uint32_t index, OnDue& on_due) {
         wheel_.pop_due();
         record& fired = records_.at(index);
-        ++fired.generation;
-        fired.ticket |= record::vacant | record::gone;
-        ++ended_;
+        fired.number = 0;
+        fired.ticket |= record::nowhere;
+        ++number_at_cap_;
         ++fired_;
         wheel_.count_end();
         const fired_record guard{*this, fired, index};
@@ -1703,7 +1746,7 @@ class timer_wheel {
     struct fired_record {
         ~fired_record() {
             std::destroy_at(std::addressof(fired.value));
-            wheel.free_record(index);
+            wheel.free_record(fired, index);
             wheel.wheel_.limit_stale(wheel.records_);
         }
         timer_wheel& wheel;
@@ -1722,7 +1765,7 @@ class timer_wheel {
         if (wheel_.is_near(moved.number, tick)) {
             const std::uint16_t stamp = moved.next_stamp();
             wheel_.put_near({target, moved.number, index, stamp});  // In time for this very advance.
-            moved.set_ticket(stamp, wheel_.place_of(tick));
+            moved.set_ticket(stamp, target);
         } else {
             put_ticket(moved, index, target);
         }
@@ -1732,18 +1775,18 @@ class timer_wheel {
 
     detail::storage memory_;
     detail::ordinal now_;
-    std::uint64_t next_number_ = 0;    ///< Also: how many were armed.
-    std::uint64_t ended_ = 0;          ///< How many fired or were cancelled.
-    std::uint32_t spare_ = no_record;  ///< The record that was freed last, unless it is in use again.
+    std::uint64_t next_number_ = number_block();
+    std::uint64_t number_at_cap_;  ///< The next timer would be one too many if it had this number.
+    record* spare_ = nullptr;      ///< The record that was freed last, unless it is in use again.
+    std::uint32_t spare_index_ = 0;
     std::uint32_t free_count_ = 0;
-    std::uint32_t identity_ = detail::next_wheel_identity();
     std::size_t max_timers_;
     record_table records_;
     detail::chunked_array<std::uint32_t> free_;  ///< A stack: to walk a list through the records would miss the cache.
     bool advancing_ = false;
     std::uint64_t fired_ = 0;
     std::uint64_t postponed_ = 0;
-    std::uint64_t retired_records_ = 0;
+    std::uint64_t first_number_ = next_number_;  ///< That the first timer would have had, of all of this identity.
     detail::ticket_wheel wheel_;
 };
 

@@ -45,6 +45,10 @@ inline constexpr state_word waited_flag = 1U << 7U;
 /// It has a period or a token: see callback::extra.
 inline constexpr state_word extra_flag = 1U << 8U;
 
+/// Its closure has something to destroy. So the word of a plain timer that is armed has no flags at all, and whoever finds it
+/// so can end it in one step.
+inline constexpr state_word owning_flag = 1U << 9U;
+
 [[nodiscard]] constexpr timer_state state_of(state_word value) noexcept {
     return static_cast<timer_state>(value & state_mask);
 }

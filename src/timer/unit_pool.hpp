@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace chime::inline v0::detail {
 
@@ -133,8 +134,15 @@ class unit_magazine {
         std::fill_n(fetched(), pops_ahead, Pool::index_of(0));
     }
 
-    [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
-    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    [[nodiscard]] bool is_empty() const noexcept { return at_hand_ == no_unit && count_ == 0; }
+    [[nodiscard]] std::size_t count() const noexcept { return count_ + (at_hand_ != no_unit ? 1 : 0); }
+
+    /// The next one to be taken, without the stack: who cancels one timer arms another. False: there is such a one already.
+    [[nodiscard]] bool keep_at_hand(unit_index freed) noexcept {
+        if (at_hand_ != no_unit) return false;
+        at_hand_ = freed;
+        return true;
+    }
 
     /// False: there is no memory for one more; it goes to where all take from.
     bool push(unit_index freed) noexcept {
@@ -148,9 +156,17 @@ class unit_magazine {
     void push_within_reserve(unit_index freed) noexcept { stack()[count_++] = freed; }
 
     [[nodiscard]] unit_index pop() noexcept {
+        if (at_hand_ != no_unit) return std::exchange(at_hand_, no_unit);
         const unit_index taken = stack()[--count_];
         pool_.prefetch(fetched()[count_]);
         return taken;
+    }
+
+    /// The same, or no_unit if there is none.
+    [[nodiscard]] unit_index try_pop() noexcept {
+        if (at_hand_ != no_unit) [[likely]]
+            return std::exchange(at_hand_, no_unit);
+        return count_ != 0 ? pop() : no_unit;
     }
 
     /// Takes from where all take, then from what was never used; false: there is nothing left.
@@ -178,6 +194,12 @@ class unit_magazine {
     /// Gives `count` of them to everybody; `part_with` sees each before it goes.
     template <class PartWith>
     void donate(std::size_t count, PartWith&& part_with) noexcept {
+        if (at_hand_ != no_unit) {
+            const unit_index single = std::exchange(at_hand_, no_unit);
+            part_with(pool_.at(single));
+            pool_.push_shared(single, single);
+            if (--count == 0) return;
+        }
         const unit_index first = stack()[count_ - 1];
         for (std::size_t left = count; left > 1; --left, --count_) {
             part_with(pool_.at(stack()[count_ - 1]));
@@ -207,7 +229,8 @@ class unit_magazine {
     Pool& pool_;
     base::mapping memory_;
     std::size_t room_ = 0;
-    std::size_t count_ = 0;
+    std::size_t count_ = 0;         ///< In the stack.
+    unit_index at_hand_ = no_unit;  ///< One more, or none.
 };
 
 }  // namespace chime::inline v0::detail

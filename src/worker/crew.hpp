@@ -76,6 +76,8 @@ class crew {
     /// A record to put a closure into; none: refused, because of the cap or because everything stops.
     /// Throws std::bad_alloc.
     [[nodiscard]] arming begin_arming();
+    [[nodiscard]] packed_handle try_arm_image(const closure_operations& operations, std::int64_t delay_ns,
+                                              const closure_image& image) noexcept;
     /// The closure could not be made.
     void abandon_arming(const arming& begun) noexcept;
     /// Takes the closure.
@@ -196,6 +198,11 @@ class crew {
     void end_if_stopped(timer_handle made) noexcept;
     [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
     [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
+    /// Does it name a record of this crew, whoever made it up? In one comparison: if it is of another runtime, the difference is
+    /// larger than any index.
+    [[nodiscard]] bool is_own_callback(const worker& mine, timer_handle which) const noexcept {
+        return (std::bit_cast<packed_handle>(which).place ^ mine.names_.place) < callbacks_.size();
+    }
     [[nodiscard]] timer_handle name_of(unit_index index, std::uint64_t life, std::uint32_t seat) const noexcept {
         return {.life = life | std::uint64_t{seat} << life_bits, .index = index, .runtime = identity_};
     }

@@ -58,17 +58,16 @@ void crew::prefetch(timer_handle which) const noexcept {
 cancel_result crew::cancel(timer_handle which) noexcept {
     worker* const mine = here();
     worker::assume_owner(mine);
-    if (mine == nullptr || which.runtime != identity_ || !callbacks_.contains(which.index)) [[unlikely]]
+    if (mine == nullptr || !is_own_callback(*mine, which)) [[unlikely]]
         return cancel_whatever(which);
     callback& its = callbacks_.at(which.index);
-    const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
+    const state_word armed = with_state(which.life << life_shift, timer_state::armed);  // Leaves out the worker.
     const state_word vacant = with_state(armed, timer_state::vacant) + one_life;
     // Acquire: pairs with the release that armed it, so that the closure can be destroyed.
     state_word value = its.state.load(base::memory_order_acquire);
     // What is ours stays ours while we are here.
     if (value != armed || its.owner() != mine->seat_) [[unlikely]]
         return cancel_whatever(which);
-    if (its.its_operations().destroy != nullptr) return mine->cancel_and_destroy(which.index, its, value);
     // Relaxed: the look before has acquired, and the record stays with us.
     if (!its.state.compare_exchange_strong(value, vacant, base::memory_order_relaxed)) [[unlikely]]
         return cancel_whatever(which);
@@ -79,20 +78,23 @@ cancel_result crew::cancel(timer_handle which) noexcept {
     return mine->free_cancelled(which.index);
 }
 
-/// The same for a closure that has something to destroy. `armed` is what the word has just said.
-[[gnu::noinline]] cancel_result worker::cancel_and_destroy(unit_index index, callback& its, state_word armed) noexcept {
-    const state_word vacant = with_state(armed, timer_state::vacant) + one_life;
+/// The same for a closure that has something to destroy. False: it is not that either, and nothing was done.
+bool worker::try_cancel_and_destroy(unit_index index, std::uint64_t life) noexcept {
+    callback& its = callbacks_.at(index);
+    const state_word armed = with_state(life << life_shift, timer_state::armed) | owning_flag;
+    const state_word vacant = (armed & ~flag_mask) + one_life;
     const state_word ending = with_state(vacant, timer_state::ending);
+    state_word value = its.state.load(base::memory_order_acquire);  // As in crew::cancel().
+    if (value != armed || its.owner() != seat_) return false;
     // Relaxed: the look before has acquired the closure, and its end is released below.
-    if (!its.state.compare_exchange_strong(armed, ending, base::memory_order_relaxed)) {
-        return crew_.cancel_whatever(name_of(index, life_of(vacant) - 1));
-    }
+    if (!its.state.compare_exchange_strong(value, ending, base::memory_order_relaxed)) return false;
     its.its_operations().destroy(its.closure);
     // Nobody else has a reason to touch it. Release: pairs with the acquire in cancel_and_wait(), which waits for the end of
     // the closure whoever destroys it.
     its.state.store(vacant, base::memory_order_release);
     count_end(false);
-    return free_cancelled(index);
+    free_callback(index);
+    return true;
 }
 
 [[gnu::noinline]] cancel_result worker::free_cancelled(unit_index index) noexcept {
@@ -106,8 +108,7 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
     callback& its = callbacks_.at(which.index);
     const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
     state_word value = its.state.load(base::memory_order_acquire);  // As in cancel().
-    // If the record is used again meanwhile, whatever this finds there is no reason to stay: the swap fails.
-    if (value != armed || its.its_operations().destroy != nullptr) return false;
+    if (value != armed) return false;
     const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
     // Acquire: whose it is now; since we have looked, it may have moved to another worker, and say the same.
     if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel)) return false;
@@ -122,8 +123,13 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
 /// From armed to ending, or the mark that a run is the last (models/record_word.pml).
 [[gnu::noinline]] cancel_result crew::cancel_whatever(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
-    if (here() == nullptr && callbacks_.contains(which.index) && try_cancel_elsewhere(which)) {
-        return cancel_result::cancelled;
+    if (callbacks_.contains(which.index)) {
+        worker* const mine = here();
+        worker::assume_owner(mine);
+        if (mine != nullptr ? mine->try_cancel_and_destroy(which.index, which.timer_id())
+                            : try_cancel_elsewhere(which)) {
+            return cancel_result::cancelled;
+        }
     }
     if (which.is_sleep()) {
         // A wait for something else than time has no handle, whatever somebody makes up.
@@ -171,7 +177,7 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     worker::assume_owner(mine);
     if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
         mine->count_end(false);
-        // Nobody else has a reason to touch it. Release: as in cancel_and_destroy().
+        // Nobody else has a reason to touch it. Release: as in try_cancel_and_destroy().
         its.state.store(claimed & ~flag_mask, base::memory_order_release);
         mine->free_callback(index);
         return;

@@ -20,15 +20,16 @@ bool waits_without_timer(unit_index index, const timed& its) noexcept {
 bool crew::postpone(timer_handle which, wait_limit limit) {
     worker* const mine = here();
     worker::assume_owner(mine);
-    if (mine == nullptr || which.runtime != identity_ || !callbacks_.contains(which.index)) [[unlikely]]
+    if (mine == nullptr || !is_own_callback(*mine, which)) [[unlikely]]
         return postpone_whatever(which, limit);
     const timed& its = callbacks_.at(which.index);
-    const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
+    const state_word armed = with_state(which.life << life_shift, timer_state::armed);  // Leaves out the worker.
     // Acquire: pairs with the release that armed it, so that the owner is that of this life.
-    const bool is_plain = its.state.load(base::memory_order_acquire) == armed && its.owner() == mine->seat_;
+    const state_word value = its.state.load(base::memory_order_acquire);
+    const bool is_plain = (value == armed || value == (armed | owning_flag)) && its.owner() == mine->seat_;
     // While timers fire, there must also be room among those that fire next.
     if (!is_plain || mine->wheel_.is_advancing() || !mine->has_tickets() || limit.is_absolute != 0 ||
-        !mine->try_stamp_later(which.index, which.timer_id(), limit.count, false)) [[unlikely]]
+        !mine->try_stamp_later(which.index, which.life, limit.count, false)) [[unlikely]]
         return postpone_whatever(which, limit);
     mine->counters_.postponed.add();
     return true;

@@ -78,9 +78,9 @@ timer_stats& timer_stats::operator-=(const timer_stats& before) noexcept {
 namespace detail {
 
 void worker::publish_wheel_counters() noexcept {
-    const std::size_t tickets = wheel_.tickets(wheel_live_);
+    const std::size_t tickets = wheel_.tickets();
     counters_.tickets.set(tickets);
-    counters_.stale_tickets.set(tickets - wheel_live_);
+    counters_.stale_tickets.set(tickets - wheel_.live());
     counters_.stale_dropped.set(wheel_.stale_dropped());
     counters_.stale_vacant.set(wheel_.stale_vacant());
     counters_.compactions.set(wheel_.compactions());

@@ -56,6 +56,13 @@ arming crew::begin_arming() {
     return begin_arming_elsewhere();
 }
 
+packed_handle crew::try_arm_image(const closure_operations& operations, std::int64_t delay_ns,
+                                  const closure_image& image) noexcept {
+    worker* const mine = here();
+    worker::assume_owner(mine);
+    return mine != nullptr ? mine->try_arm_image(operations, delay_ns, image) : packed_handle{};
+}
+
 [[gnu::noinline]] arming crew::begin_arming_elsewhere() {
     unit_index index = no_unit;
     if (!is_stopped()) {
@@ -94,7 +101,8 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
     its.set_number(timed::unnumbered | target.seat_);
     count_arm_elsewhere(target);
     // Release: pairs with the acquire of whoever cancels it, or drains the inbox.
-    its.state.store(with_state(vacant, timer_state::armed) | linked_flag, base::memory_order_release);
+    its.state.store(with_state(vacant, timer_state::armed) | owning_flag_of(operations) | linked_flag,
+                    base::memory_order_release);
     send(index, its, deadline);
     const timer_handle made = name_of(index, life_of(vacant), target.seat_);
     end_if_stopped(made);
@@ -136,7 +144,7 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
     its.set_number(mine != nullptr ? mine->take_number() : timed::unnumbered | target.seat_);
     // From here on the token can cancel it; at once, if it is cancelled already.
     its.state.store(preparing, base::memory_order_release);
-    if (details.token->can_be_cancelled()) {
+    if (details.token != nullptr) {
         its.extra()->watch.emplace(details.token->stop_token(), token_reaction{this, made});
     }
 
@@ -187,6 +195,11 @@ void crew::post(const arming& begun, const closure_operations& operations) noexc
 
 arming begin_arming(crew& home) {
     return home.begin_arming();
+}
+
+packed_handle try_arm_image(crew& home, const closure_operations& operations, std::int64_t delay_ns,
+                            std::uint64_t first_word, std::uint64_t second_word, std::uint64_t third_word) noexcept {
+    return home.try_arm_image(operations, delay_ns, {{first_word, second_word, third_word}});
 }
 
 void abandon_arming(crew& home, const arming& begun) noexcept {

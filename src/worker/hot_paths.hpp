@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 
 // What several files of the worker do for every timer, and want to have inline.
 
@@ -14,6 +15,10 @@ namespace chime::inline v0::detail {
 
 [[nodiscard]] inline ordinal ordinal_after(ordinal now, std::int64_t delay_ns) noexcept {
     return to_ordinal(deadline_after(to_time_point(now), std::chrono::nanoseconds{delay_ns}));
+}
+
+[[nodiscard]] inline state_word owning_flag_of(const closure_operations& operations) noexcept {
+    return operations.destroy != nullptr ? owning_flag : 0;
 }
 
 inline void worker::count_arm() noexcept {
@@ -34,7 +39,7 @@ inline void worker::part_with(timed& its) const noexcept {
 /// The owner gives a record back. Its word says vacant already, and in which life it is used next.
 inline void worker::free_callback(unit_index index, timed& its, std::uint64_t next_life) noexcept {
     leave_wheel(its);
-    if (next_life < settings_.life_limit) [[likely]] {
+    if (next_life < life_limit_) [[likely]] {
         if (!free_callbacks_.push(index)) [[unlikely]] {
             part_with(its);
             callbacks_.push_shared(index, index);
@@ -47,8 +52,11 @@ inline void worker::free_callback(unit_index index, timed& its, std::uint64_t ne
 
 /// The same, after leave_wheel(), if it takes no more than a push. False: nothing was done.
 inline bool worker::try_free_callback(unit_index index, std::uint64_t next_life) noexcept {
-    const bool is_simple = free_callbacks_.count() + 1 < kept_in_reserve && next_life < settings_.life_limit;
-    if (!is_simple || wheel_.owes_scrub()) [[unlikely]]
+    if (next_life >= life_limit_ || wheel_.owes_scrub()) [[unlikely]]
+        return false;
+    if (free_callbacks_.keep_at_hand(index)) [[likely]]
+        return true;
+    if (free_callbacks_.count() + 1 >= kept_in_reserve) [[unlikely]]
         return false;
     free_callbacks_.push_within_reserve(index);
     return true;
@@ -60,7 +68,6 @@ inline void worker::place(unit_index index, timed& its, ordinal target) noexcept
     const std::uint64_t tick = wheel_.tick_of(target);
     const std::uint32_t left_behind = its.ticket_word();
     wheel_.count_arm();
-    ++wheel_live_;
     if ((left_behind & timed::gone_ticket) == 0 && wheel_.is_met_before(its.place(), tick)) {
         its.set_ticket_word(left_behind & ~timed::vacant_ticket);
     } else {
@@ -74,7 +81,7 @@ inline timer_handle worker::name_of(unit_index index, std::uint64_t life) const 
 
 /// Notes what gets its deadline when the user's code returns. Needs has_tickets().
 inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
-    unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
+    unstamped_[unstamped_count_++] = unstamped(delay_ns, life, index, is_new);
     if (unstamped_count_ == most_unstamped) [[unlikely]]
         stamp();
 }
@@ -83,7 +90,7 @@ inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64
 inline bool worker::try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
     if (unstamped_count_ + 1 == most_unstamped) [[unlikely]]
         return false;
-    unstamped_[unstamped_count_++] = {delay_ns, life, index, is_new};
+    unstamped_[unstamped_count_++] = unstamped(delay_ns, life, index, is_new);
     return true;
 }
 
@@ -103,11 +110,37 @@ inline timer_handle worker::arm(unit_index index, const closure_operations& oper
     its.set_deadline(end_of_time);
     count_arm();
     // Release: pairs with the acquire of whoever cancels it.
-    its.state.store(with_state(vacant, timer_state::armed), base::memory_order_release);
+    its.state.store(with_state(vacant, timer_state::armed) | owning_flag_of(operations), base::memory_order_release);
     const timer_handle made = name_of(index, life_of(vacant));
     if (limit.is_absolute != 0 || !try_stamp_later(index, life_of(vacant), limit.count, true)) [[unlikely]]
         return set_first_deadline(made, limit);
     return made;
+}
+
+/// Few instructions, like crew::cancel() and for the same reason: whoever cancels one timer arms the next.
+inline packed_handle worker::try_arm_image(const closure_operations& operations, std::int64_t delay_ns,
+                                           const closure_image& image) noexcept {
+    const std::size_t noted = unstamped_count_;
+    if (noted >= quick_arms_ || !has_tickets() || crew_.is_stopped()) [[unlikely]]
+        return {};
+    const unit_index index = free_callbacks_.try_pop();
+    if (index == no_unit) [[unlikely]]
+        return {};
+    callback& its = callbacks_.at(index);
+    const state_word vacant = its.state.load(base::memory_order_relaxed);
+    // Word by word: what went to the stack as words and came back as a vector would have to wait for it.
+    for (std::size_t word = 0; word < std::size(image.words); ++word) {
+        std::memcpy(its.closure + word * sizeof image.words[0], &image.words[word], sizeof image.words[0]);
+    }
+    its.operations.store(&operations, base::memory_order_relaxed);
+    its.set_number(take_number());
+    its.set_deadline(end_of_time);
+    unstamped_[noted] = unstamped(delay_ns, life_of(vacant), index, true);
+    unstamped_count_ = noted + 1;
+    count_arm();
+    // Release: pairs with the acquire of whoever cancels it. What is vacant has no flags.
+    its.state.store(vacant | static_cast<state_word>(timer_state::armed), base::memory_order_release);
+    return {life_of(vacant) | names_.life, names_.place | index};
 }
 
 }  // namespace chime::inline v0::detail

@@ -42,7 +42,7 @@ class units {
     [[nodiscard]] ordinal deadline(unit_index index) const noexcept { return at(index).deadline_now(); }
     [[nodiscard]] std::uint64_t number(unit_index index) const noexcept { return at(index).arming_number(); }
     void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index)); }
-    void placed(unit_index index, ticket_place place) const noexcept {
+    void placed(unit_index index, ordinal, ticket_place place) const noexcept {
         timed& its = at(index);
         its.set_ticket(its.ticket_word() & timed::mark_mask, place);
     }

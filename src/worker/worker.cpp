@@ -56,9 +56,12 @@ worker::worker(crew& home, std::uint32_t seat)
       clock_(home.clock_),
       settings_(home.settings_),
       seat_(seat),
+      names_(std::bit_cast<packed_handle>(home.name_of(0, 0, seat))),
+      life_limit_(settings_.life_limit),
       is_alone_(home.is_alone_),
       wheel_(wheel_memory_, to_ordinal(now()), settings_.tick_shift, settings_.stale_slack, settings_.scrub_budget),
-      next_number_(seat) {
+      next_number_(seat),
+      quick_arms_(settings_.records_locations ? 0 : most_unstamped - 1) {
     wheel_.reserve(most_unstamped);
     if (clock_ != nullptr) clock_->attach(*this);
 }
@@ -209,7 +212,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
 }
 
 ordinal worker::next_deadline() const noexcept {
-    if (wheel_live_ == 0 && !base::has(base::old_bug::remembers_the_first)) return end_of_time;
+    if (wheel_.live() == 0 && !base::has(base::old_bug::remembers_the_first)) return end_of_time;
     // Where timers crowd, each sleep would be shorter than what it takes to arrange it, and the processor would do nothing
     // else: those that come after a crowd share a wake-up.
     const auto slack = follows_crowd_ ? std::max(settings_.slack, settings_.crowd_slack) : settings_.slack;
@@ -299,9 +302,9 @@ void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
 
 /// Fires what was due and armed before this turn, in order of (deadline, number) [G2].
 void worker::fire_due(std::size_t budget, turn_answer& answer) {
-    if (wheel_live_ == 0) return;
+    if (wheel_.live() == 0) return;
     auto left = ticket_wheel::work::for_budget(budget);
-    wheel_.begin_advance(wheel_live_, next_number_, left);
+    wheel_.begin_advance(next_number_, left);
     struct end_of_advance {
         ~end_of_advance() { wheel.end_advance(); }
         ticket_wheel& wheel;

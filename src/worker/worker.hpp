@@ -22,6 +22,7 @@
 #include <chime/wheel.hpp>
 
 #include <array>
+#include <bit>
 #include <coroutine>
 #include <cstdint>
 #include <exception>
@@ -182,11 +183,22 @@ class worker final : public clock_listener {
     friend class crew;
 
     /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
-    struct unstamped {
-        std::int64_t delay_ns;
-        std::uint64_t life;
-        unit_index index;
-        bool is_new;  ///< Armed, not postponed.
+    /// Two words, because each is a store that waits in the processor until what came before it is through. Of the life the
+    /// last bits are enough: between the note and the stamp there are not many.
+    class unstamped {
+     public:
+        unstamped() noexcept = default;
+        unstamped(std::int64_t delay_ns, std::uint64_t life, unit_index index, bool is_new) noexcept
+            : delay_ns_(delay_ns), what_((life << 1U | std::uint64_t{is_new}) << 32U | index) {}
+
+        [[nodiscard]] std::int64_t delay_ns() const noexcept { return delay_ns_; }
+        [[nodiscard]] unit_index index() const noexcept { return static_cast<unit_index>(what_); }
+        [[nodiscard]] bool is_new() const noexcept { return (what_ >> 32U & 1U) != 0; }  ///< Armed, not postponed.
+        [[nodiscard]] bool is_of(std::uint64_t life) const noexcept { return (what_ ^ life << 33U) >> 33U == 0; }
+
+     private:
+        std::int64_t delay_ns_;
+        std::uint64_t what_;
     };
     static constexpr std::size_t most_unstamped = 64;
     /// Who has the wheel.
@@ -254,6 +266,8 @@ class worker final : public clock_listener {
     // worker_timers.cpp, and inline in hot_paths.hpp
     [[nodiscard]] arming begin_arming() CHIME_REQUIRES(owner_);
     [[nodiscard]] arming begin_arming_slowly() CHIME_REQUIRES(owner_);
+    [[nodiscard]] packed_handle try_arm_image(const closure_operations& operations, std::int64_t delay_ns,
+                                              const closure_image& image) noexcept CHIME_REQUIRES(owner_);
     timer_handle arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept
         CHIME_REQUIRES(owner_);
     timer_handle set_first_deadline(timer_handle made, wait_limit limit) noexcept CHIME_REQUIRES(owner_);
@@ -265,7 +279,7 @@ class worker final : public clock_listener {
     void free_callback(unit_index index) noexcept CHIME_REQUIRES(owner_);
     void free_callback(unit_index index, timed& its, std::uint64_t next_life) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] bool try_free_callback(unit_index index, std::uint64_t next_life) noexcept CHIME_REQUIRES(owner_);
-    cancel_result cancel_and_destroy(unit_index index, callback& its, state_word armed) noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool try_cancel_and_destroy(unit_index index, std::uint64_t life) noexcept CHIME_REQUIRES(owner_);
     cancel_result free_cancelled(unit_index index) noexcept CHIME_REQUIRES(owner_);
     void share_callbacks() noexcept CHIME_REQUIRES(owner_);
     void share_callbacks(std::size_t most) noexcept CHIME_REQUIRES(owner_);
@@ -290,7 +304,6 @@ class worker final : public clock_listener {
         if ((ticket & timed::vacant_ticket) != 0) return;
         its.set_ticket_word(ticket | timed::vacant_ticket);
         wheel_.count_end();
-        --wheel_live_;
     }
     /// What keeps the loop going, as far as the owner knows; may be negative, and is right together with foreign_work_.
     [[nodiscard]] std::int64_t local_work() const noexcept CHIME_REQUIRES(owner_) {
@@ -340,11 +353,12 @@ class worker final : public clock_listener {
     clock_source* clock_;
     const worker_settings& settings_;
     const std::uint32_t seat_;
-    const bool is_alone_;  ///< There will never be another worker in this crew.
+    const packed_handle names_;       ///< What the handles of all our timers have in common.
+    const std::uint64_t life_limit_;  ///< Of the settings, at hand.
+    const bool is_alone_;             ///< There will never be another worker in this crew.
 
     storage wheel_memory_{nullptr};
     ticket_wheel wheel_ CHIME_GUARDED_BY(owner_);
-    std::size_t wheel_live_ CHIME_GUARDED_BY(owner_) = 0;  ///< Timers whose tickets are in the wheel.
     std::uint64_t next_number_ CHIME_GUARDED_BY(owner_);
     ordinal now_ CHIME_GUARDED_BY(owner_) = 0;  ///< Of this turn.
     /// In this turn: something due that somebody else had locked.
@@ -364,6 +378,7 @@ class worker final : public clock_listener {
 
     std::array<unstamped, most_unstamped> unstamped_ CHIME_GUARDED_BY(owner_);
     std::size_t unstamped_count_ CHIME_GUARDED_BY(owner_) = 0;
+    const std::size_t quick_arms_;  ///< How many may be noted before it is time to stamp; none if places are recorded.
 
     unit_index current_slot_ CHIME_GUARDED_BY(owner_) = no_unit;
     wake_cause cause_ CHIME_GUARDED_BY(owner_) = wake_cause::timer;

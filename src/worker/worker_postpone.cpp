@@ -86,17 +86,17 @@ void worker::stamp_at(ordinal now) noexcept {
 }
 
 void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
-    timed& its = units_.at(entry.index);
+    const unit_index index = entry.index();
+    timed& its = units_.at(index);
     const state_word value = its.state.load(base::memory_order_seq_cst);
-    if (life_of(value) != entry.life || !crew::is_waiting(entry.index, value))
-        return;                                                           // Cancelled, perhaps used again.
-    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;  // Somebody else has the last word.
-    const ordinal target = is_overtaken ? its.deadline_now() : ordinal_after(now, entry.delay_ns);
-    if (entry.is_new) {
+    if (!entry.is_of(life_of(value)) || !crew::is_waiting(index, value)) return;  // Cancelled, perhaps used again.
+    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;          // Somebody else has the last word.
+    const ordinal target = is_overtaken ? its.deadline_now() : ordinal_after(now, entry.delay_ns());
+    if (entry.is_new()) {
         if (!is_overtaken) its.set_deadline(target);
-        place(entry.index, its, target);
+        place(index, its, target);
     } else if (!is_overtaken && its.has_timer()) {
-        move_to(entry.index, its, value, target);
+        move_to(index, its, value, target);
     }
 }
 

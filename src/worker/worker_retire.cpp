@@ -86,9 +86,9 @@ void worker::retire() noexcept {
         give_away_timer(slot_pool::index_of(position), crew_.merged_later_);
         count_step();
     }
-    wheel_.clear(wheel_live_);
+    wheel_.clear();
     wheel_.begin_anew(now_);  // For whoever has this seat next.
-    for (; wheel_live_ != 0; --wheel_live_) wheel_.count_end();
+    wheel_.count_all_ends();
     publish_wheel_counters();
 
     for (unit_index ready = ring_.pop(); ready != no_unit; ready = ring_.pop()) crew_.injection_.push(units_, ready);
@@ -118,7 +118,7 @@ void worker::adopt_until(ordinal horizon) noexcept {
 /// While the inbox is open: afterwards others may adopt a timer of ours, and its ticket is theirs to change.
 void worker::load_what_is_due_meanwhile() noexcept {
     try {
-        wheel_.load_until(units_, wheel_live_, now_ + meanwhile_ns);
+        wheel_.load_until(units_, now_ + meanwhile_ns);
     } catch (const std::bad_alloc&) {
         return;  // There is no memory to sort them in. They go away in the order in which they lie there.
     }

@@ -101,7 +101,7 @@ void worker::end_run(unit_index index) noexcept {
             counters_.armed.subtract();
             counters_.pending.subtract();
         }
-        if (base::has(base::old_bug::counts_out_twice) && wheel_live_ != 0) --wheel_live_;
+        if (base::has(base::old_bug::counts_out_twice) && wheel_.live() != 0) wheel_.count_end();
     }
     {
         const user_code destructors(*this);

@@ -198,7 +198,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (short_lived) {
             fuzz_run<4>(input, config).run();
         } else {
-            fuzz_run<31>(input, config).run();
+            fuzz_run<32>(input, config).run();
         }
     } catch (const disagreement& e) {
         std::fprintf(stderr, "the wheel and the model disagree: %s\n", e.what());

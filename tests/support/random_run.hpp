@@ -66,7 +66,7 @@ inline constexpr std::array all_mixes = {everything, undisturbed, arming_inside,
 inline constexpr std::array<std::int64_t, 5> resolutions_ns = {1, 1 << 10, 1 << 18, 1 << 20, 1 << 30};
 
 /// A random walk of one duel. Throws `disagreement`; the caller says how to replay it.
-template <unsigned GenerationBits = 31>
+template <unsigned GenerationBits = 32>
 class random_run {
  public:
     using duel = wheel_duel<GenerationBits>;
@@ -192,6 +192,12 @@ class random_run {
         case 3: id.wheel = 0; break;
         case 4: id.index = 0xFFFFFFFFU; break;
         default: id.wheel = ~id.wheel; break;
+        }
+        if constexpr (GenerationBits < 32) {
+            for (const std::uint64_t number : duel_.live()) {
+                if (duel_.model().id_of(number) == id)
+                    return timer_id{};  // An identity that the wheel has taken later.
+            }
         }
         return id;
     }

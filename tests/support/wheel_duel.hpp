@@ -26,7 +26,7 @@ struct disagreement : std::logic_error {
 ///
 /// Knows nothing of the test framework, so the fuzzer uses it too. Operations may also be called from `inside`,
 /// that is from on_due. An exception from the wheel (no memory) leaves the model as it was.
-template <unsigned GenerationBits = 31>
+template <unsigned GenerationBits = 32>
 class wheel_duel {
  public:
     /// Carries the arming number; a moved-from one is recognisable, so a value fired twice cannot hide.

@@ -180,9 +180,9 @@ TEST(timer_id, of_random_bits_names_nothing) {
     const std::uint32_t own = wheel.arm(at_ns(second_ns), 0).wheel;
     for (int i = 0; i < 20'000; ++i) {
         const auto bits = random.next();
-        // The generation is one that a thousand first lives cannot have, or the forger would have guessed right.
+        // The generation is one that the first thousand timers cannot have, or the forger would have guessed right.
         const timer_id forged{static_cast<std::uint32_t>(bits) >> random.below(32),
-                              static_cast<std::uint32_t>(bits >> 32) | 0x100U,
+                              static_cast<std::uint32_t>(bits >> 32) | 0x1000U,
                               random.one_in(2) ? own : static_cast<std::uint32_t>(random.next())};
         wheel.prefetch(forged);  // Must not even be noticed.
         ASSERT_FALSE(wheel.cancel(forged).has_value()) << replay_hint();
@@ -229,7 +229,7 @@ TEST(timer_id, of_a_wheel_that_is_gone_names_nothing_in_its_successor) {
     EXPECT_EQ(slot->size(), 1U);
 }
 
-TEST(four_bit_generations, retire_records_and_never_give_an_id_twice) {
+TEST(four_bit_generations, are_used_up_and_no_id_is_given_twice) {
     timer_wheel<int, 4> wheel(wheel_at(at_ns(0)));
     std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> given;
     std::vector<timer_id> live;
@@ -247,41 +247,66 @@ TEST(four_bit_generations, retire_records_and_never_give_an_id_twice) {
             live.erase(live.begin() + static_cast<std::ptrdiff_t>(chosen));
         }
     }
-    EXPECT_GT(wheel.stats().retired_records, given.size() / 32);
-    // A record lives at most sixteen times, and whoever has lived so often is never met again.
-    std::set<std::uint32_t> records;
-    for (const auto& [index, generation, owner] : given) {
-        records.insert(index);
-        EXPECT_LT(generation, 32U);
+    // An identity goes with fifteen timers, and whoever has armed so many gets another one.
+    std::set<std::uint32_t> identities;
+    for (const auto& [index, generation, identity] : given) {
+        identities.insert(identity);
+        EXPECT_GT(generation, 0U);
+        EXPECT_LT(generation, 16U);
     }
-    EXPECT_GE(records.size() * 16, given.size());
+    EXPECT_GE(identities.size() * 15, given.size());
+    EXPECT_EQ(wheel.stats().armed, given.size());
     EXPECT_EQ(audit(wheel), "");
 }
 
-TEST(four_bit_generations, an_id_from_the_first_life_of_a_retired_record_stays_stale) {
+TEST(four_bit_generations, an_id_of_an_identity_that_is_used_up_stays_stale) {
     timer_wheel<int, 4> wheel(wheel_at(at_ns(0)));
     const timer_id first = wheel.arm(at_ns(second_ns), 0);
     wheel.cancel(first);
     for (int i = 0; i < 1'000; ++i) {
         const timer_id id = wheel.arm(at_ns(second_ns), i);
+        ASSERT_EQ(id.index, first.index);
         ASSERT_NE(id, first);
         ASSERT_FALSE(wheel.deadline_of(first).has_value());
         ASSERT_EQ(wheel.cancel(id), i);
     }
-    EXPECT_GT(wheel.stats().retired_records, 30U);
     expect_refused(wheel, first);
 }
 
-TEST(four_bit_generations, a_retired_record_does_not_count_against_the_cap) {
+TEST(four_bit_generations, count_what_is_armed_under_every_identity) {
     wheel_config config = wheel_at(at_ns(0));
-    config.max_timers = 2;
+    config.max_timers = 50;
     timer_wheel<int, 4> wheel(config);
-    for (int i = 0; i < 1'000; ++i) {
-        const auto id = wheel.try_arm(at_ns(second_ns), int{i});
-        ASSERT_TRUE(id.has_value()) << "refused after " << i;
-        wheel.cancel(*id);
+    std::vector<timer_id> live;
+    for (int i = 0; i < 50; ++i) {
+        live.push_back(wheel.arm(at_ns(second_ns), i));
+        ASSERT_EQ(wheel.size(), live.size());
     }
-    EXPECT_GT(wheel.stats().retired_records, 0U);
+    EXPECT_FALSE(wheel.try_arm(at_ns(second_ns), 50).has_value());
+    for (int i = 50; i < 1'000; ++i) {
+        ASSERT_EQ(wheel.cancel(live[static_cast<std::size_t>(i % 50)]), i - 50);
+        live[static_cast<std::size_t>(i % 50)] = wheel.arm(at_ns(second_ns), i);
+        ASSERT_EQ(wheel.size(), 50U);
+        ASSERT_FALSE(wheel.try_arm(at_ns(second_ns), 0).has_value());
+    }
+    EXPECT_EQ(wheel.stats().armed, 1'000U);
+    EXPECT_EQ(wheel.stats().cancelled, 950U);
+    std::vector<int> fired;
+    wheel.advance(at_ns(second_ns), [&](int value) { fired.push_back(value); });
+    ASSERT_EQ(fired.size(), 50U);
+    EXPECT_TRUE(std::ranges::is_sorted(fired)) << "numbers of a later identity are greater";
+}
+
+TEST(four_bit_generations, of_two_wheels_never_meet) {
+    timer_wheel<int, 4> here(wheel_at(at_ns(0)));
+    timer_wheel<int, 4> there(wheel_at(at_ns(0)));
+    std::vector<timer_id> foreign;
+    for (int i = 0; i < 200; ++i) {
+        here.arm(at_ns(second_ns), i);
+        foreign.push_back(there.arm(at_ns(second_ns), i));
+    }
+    for (const timer_id id : foreign) expect_refused(here, id);
+    EXPECT_EQ(here.size(), 200U);
 }
 
 }  // namespace

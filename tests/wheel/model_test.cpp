@@ -12,7 +12,7 @@ namespace chime::test {
 namespace {
 
 /// One short run; a disagreement becomes a failure that says how to see it again.
-template <unsigned GenerationBits = 31>
+template <unsigned GenerationBits = 32>
 void audited_run(const wheel_config& config, const operation_mix& mix, std::uint64_t salt, std::uint64_t operations) {
     using run_type = random_run<GenerationBits>;
     try {

@@ -25,13 +25,22 @@ struct arming {
     std::uint32_t records_location = 0;  ///< Not zero: it shall be known where it was armed.
 };
 
+/// A handle in two registers, so that it is looked at and stored as two words and not as three.
+struct packed_handle {
+    std::uint64_t life = 0;
+    std::uint64_t place = 0;  ///< Index and runtime; zero: it names nothing.
+
+    [[nodiscard]] timer_handle unpacked() const noexcept { return std::bit_cast<timer_handle>(*this); }
+};
+static_assert(sizeof(packed_handle) == sizeof(timer_handle) && std::endian::native == std::endian::little);
+
 /// All that makes a timer of a closure.
 struct arming_details {
     const closure_operations* operations = nullptr;
     wait_limit limit{};
     std::int64_t period_ns = 0;  ///< Zero: once.
     missed_ticks policy = missed_ticks::skip;
-    const cancel_token* token = nullptr;
+    const cancel_token* token = nullptr;  ///< Null: nobody cancels it that way.
     const void* where = nullptr;
 };
 
@@ -57,6 +66,11 @@ template <class Given>
 }
 
 CHIME_API arming begin_arming(crew& home);
+/// All of it in one step, for a closure that is nothing but bytes, by the thread of a worker. A handle that names nothing:
+/// it takes more than one step, and nothing was done.
+[[nodiscard]] CHIME_API packed_handle try_arm_image(crew& home, const closure_operations& operations,
+                                                    std::int64_t delay_ns, std::uint64_t first_word,
+                                                    std::uint64_t second_word, std::uint64_t third_word) noexcept;
 CHIME_API void abandon_arming(crew& home, const arming& begun) noexcept;
 CHIME_API timer_handle arm(crew& home, std::uint32_t index, const closure_operations& operations,
                            wait_limit limit) noexcept;

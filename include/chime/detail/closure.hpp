@@ -7,6 +7,8 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -24,6 +26,25 @@ inline constexpr std::size_t closure_bytes = 24;
 /// The same, if the timer also has a period, a token or a place where it was armed.
 inline constexpr std::size_t closure_bytes_beside_extra = 16;
 inline constexpr std::size_t closure_alignment = 8;
+
+/// A closure that is nothing but bytes, on its way into a record: in three registers.
+struct closure_image {
+    std::uint64_t words[closure_bytes / sizeof(std::uint64_t)] = {};
+};
+static_assert(sizeof(closure_image) == closure_bytes);
+
+/// What can be carried to its record byte by byte, and has nothing to destroy there.
+template <class Function>
+concept bytewise_closure = std::is_trivially_copyable_v<Function> && std::is_trivially_destructible_v<Function> &&
+                               sizeof(Function) <= closure_bytes
+                           && alignof(Function) <= closure_alignment;
+
+template <bytewise_closure Function>
+[[nodiscard]] closure_image image_of(const Function& function) noexcept {
+    closure_image image;
+    std::memcpy(image.words, std::addressof(function), sizeof function);
+    return image;
+}
 
 /// What the record knows of the closure in it.
 struct closure_operations {
