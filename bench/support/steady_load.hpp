@@ -86,35 +86,43 @@ class steady_load {
     static void operate(Contender& contender, sequence& sequence, virtual_time& time, std::size_t timers,
                         std::uint64_t operations, tally& counts) {
         for (std::uint64_t done = 0; done < operations; done += operations_per_turn) {
-            if constexpr (requires { Contender::looks_ahead; }) {
-                apply_batch(contender, sequence, timers, counts);
-            } else {
-                for (std::uint64_t i = 0; i < operations_per_turn; ++i) {
-                    const auto draw = sequence.next();
-                    Operation::apply(contender, draw.slot_below(timers), Operation::delays.at(draw.delay_fraction),
-                                     counts);
-                }
-            }
+            apply_batch(contender, sequence, timers, counts);
             time.advance(time_per_turn);
             contender.turn();
             if (interrupted.load(std::memory_order_relaxed)) return;
         }
     }
 
-    /// The operations of one turn, all known before the first: as when poll() has reported a batch of events.
+    /// The operations of one turn, all drawn before the first, as when poll() has reported a batch of events: with a million
+    /// timers the processor works at as many operations at once as it has room for their instructions, and the dice are none of
+    /// a program's.
     template <class Contender>
     static void apply_batch(Contender& contender, sequence& sequence, std::size_t timers, tally& counts) {
+        constexpr bool looks_ahead = requires {
+            Contender::looks_ahead;
+        };
         constexpr std::size_t timers_ahead = 8;
         constexpr std::size_t handles_ahead = 16;
-        std::array<sequence::draw, operations_per_turn + handles_ahead> batch{};  // The last ones name slot 0.
-        for (std::size_t i = 0; i < operations_per_turn; ++i) batch[i] = sequence.next();
-        const auto slot = [&](std::size_t position) { return batch[position].slot_below(timers); };
-        for (std::size_t i = 0; i < handles_ahead; ++i) contender.prefetch_handle(slot(i));
-        for (std::size_t i = 0; i < timers_ahead; ++i) contender.prefetch_timer(slot(i));
+        struct operation {
+            slot_index slot;
+            std::uint32_t delay_fraction;
+        };
+        std::array<operation, operations_per_turn + handles_ahead> batch;
         for (std::size_t i = 0; i < operations_per_turn; ++i) {
-            contender.prefetch_handle(slot(i + handles_ahead));
-            contender.prefetch_timer(slot(i + timers_ahead));
-            Operation::apply(contender, slot(i), Operation::delays.at(batch[i].delay_fraction), counts);
+            const auto draw = sequence.next();
+            batch[i] = {draw.slot_below(timers), draw.delay_fraction};
+        }
+        if constexpr (looks_ahead) {
+            for (std::size_t i = operations_per_turn; i < batch.size(); ++i) batch[i] = {};  // They name slot 0.
+            for (std::size_t i = 0; i < handles_ahead; ++i) contender.prefetch_handle(batch[i].slot);
+            for (std::size_t i = 0; i < timers_ahead; ++i) contender.prefetch_timer(batch[i].slot);
+        }
+        for (std::size_t i = 0; i < operations_per_turn; ++i) {
+            if constexpr (looks_ahead) {
+                contender.prefetch_handle(batch[i + handles_ahead].slot);
+                contender.prefetch_timer(batch[i + timers_ahead].slot);
+            }
+            Operation::apply(contender, batch[i].slot, Operation::delays.at(batch[i].delay_fraction), counts);
         }
     }
 
