@@ -209,23 +209,25 @@ class cpu_pool {
 
     /// Runs `function` on one of the threads. Jobs begin in the order of submission.
     ///
-    /// Throws std::system_error: errc::empty_function, or that no thread could be started; std::bad_alloc; what moving
-    /// the function throws.
+    /// Throws std::system_error: errc::empty_function, errc::stopped while the context is being destroyed, or that no
+    /// thread could be started; std::bad_alloc; what moving the function throws.
     template <class Function>
     requires std::invocable < std::decay_t<Function>
     & > auto submit(Function&& function) {
-        using stored = std::decay_t<Function>;
-        using result = std::invoke_result_t<stored&>;
-        static_assert(
-            !requires { typename result::promise_type; },
-            "this job returns a task, which the pool would not run: give the pool a plain function, or spawn the task");
-        static_assert(!std::is_reference_v<result>,
-                      "a job gives a value; return a pointer or a std::reference_wrapper");
         detail::require_function(function, "chime::cpu_pool::submit");
-        pool_job<result> job(
-            new detail::pool_job_state<stored, result>(std::in_place, std::forward<Function>(function)));
-        enqueue(*job.job_);
-        return job;
+        open();
+        return enter(std::forward<Function>(function));
+    }
+
+    /// Like submit(), but when the context is being destroyed, or no thread could be started, it gives nothing and has not
+    /// touched `function`.
+    template <class Function>
+    requires std::invocable < std::decay_t<Function>
+    & > [[nodiscard]] auto try_submit(Function&& function)
+            -> std::optional<pool_job<std::invoke_result_t<std::decay_t<Function>&>>> {
+        detail::require_function(function, "chime::cpu_pool::try_submit");
+        if (!try_open()) return std::nullopt;
+        return enter(std::forward<Function>(function));
     }
 
     /// How many threads there are; none before the first job.
@@ -237,7 +239,26 @@ class cpu_pool {
 
     explicit cpu_pool(std::unique_ptr<state> made) noexcept;
     CHIME_API ~cpu_pool();
-    CHIME_API void enqueue(detail::pool_job_base& job);
+
+    /// Makes a job of a function, now that nothing can be refused any more.
+    template <class Function>
+    auto enter(Function&& function) {
+        using stored = std::decay_t<Function>;
+        using result = std::invoke_result_t<stored&>;
+        static_assert(
+            !requires { typename result::promise_type; },
+            "this job returns a task, which the pool would not run: give the pool a plain function, or spawn the task");
+        static_assert(!std::is_reference_v<result>,
+                      "a job gives a value; return a pointer or a std::reference_wrapper");
+        pool_job<result> job(
+            new detail::pool_job_state<stored, result>(std::in_place, std::forward<Function>(function)));
+        enqueue(*job.job_);
+        return job;
+    }
+
+    CHIME_API void open();
+    [[nodiscard]] CHIME_API bool try_open();
+    CHIME_API void enqueue(detail::pool_job_base& job) noexcept;
     void close() noexcept;
     [[nodiscard]] bool has_threads() const noexcept;
 

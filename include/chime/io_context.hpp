@@ -61,6 +61,10 @@ class scheduler {
     /// Awaiting throws std::system_error: errc::not_in_a_task, errc::too_many_tasks, errc::stopped.
     auto schedule() noexcept { return detail::yield_awaitable(home_); }
 
+    /// Like schedule(), but when this context is stopped or has no place left, `co_await` gives false, and the task goes on
+    /// where it is.
+    auto try_schedule() noexcept { return detail::hop_awaitable(home_); }
+
  private:
     friend class io_context;
     friend class runtime;
@@ -131,21 +135,30 @@ class io_context {
     /// the function throws.
     template <timer_function Function>
     void post(Function&& function) {
-        using closure = detail::closure_in<std::decay_t<Function>, detail::closure_bytes>;
         detail::require_function(function, "chime::io_context::post");
         const detail::arming begun = detail::begin_arming(*home_);
         if (begun.closure == nullptr) detail::refuse_arming(*home_, "chime::io_context::post");
-        try {
-            closure::put(begun.closure, std::forward<Function>(function));
-        } catch (...) {
-            detail::abandon_arming(*home_, begun);
-            throw;
-        }
-        detail::post(*home_, begun, closure::operations);
+        fill_and_post(begun, std::forward<Function>(function));
     }
+
+    /// Like post(), but when there are too many timers, or they were stopped, it gives false and has not touched
+    /// `function`.
+    template <timer_function Function>
+    [[nodiscard]] bool try_post(Function&& function) {
+        detail::require_function(function, "chime::io_context::try_post");
+        const detail::arming begun = detail::begin_arming(*home_);
+        if (begun.closure == nullptr) return false;
+        fill_and_post(begun, std::forward<Function>(function));
+        return true;
+    }
+
     /// What cannot be called or kept: the compiler says why.
     template <class Function>
     void post(Function&&) {
+        detail::explain_refusal<Function>();
+    }
+    template <class Function>
+    bool try_post(Function&&) {
         detail::explain_refusal<Function>();
     }
 
@@ -193,6 +206,18 @@ class io_context {
  private:
     friend detail::context_access;
     struct state;
+
+    template <class Function>
+    void fill_and_post(const detail::arming& begun, Function&& function) {
+        using closure = detail::closure_in<std::decay_t<Function>, detail::closure_bytes>;
+        try {
+            closure::put(begun.closure, std::forward<Function>(function));
+        } catch (...) {
+            detail::abandon_arming(*home_, begun);
+            throw;
+        }
+        detail::post(*home_, begun, closure::operations);
+    }
 
     std::unique_ptr<state> state_;
     detail::crew* home_;

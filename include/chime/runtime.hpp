@@ -15,6 +15,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <utility>
@@ -139,6 +140,13 @@ class runtime {
         return chime::spawn(*this, std::forward<Awaitable>(awaitable), where);
     }
 
+    /// See chime::try_spawn().
+    template <class Awaitable>
+    [[nodiscard]] auto try_spawn(Awaitable&& awaitable,
+                                 const std::source_location& where = std::source_location::current()) {
+        return chime::try_spawn(*this, std::forward<Awaitable>(awaitable), where);
+    }
+
     [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }
 
     /// `co_await rt.get_scheduler().schedule()` in a task of an io_context goes on here, on one of the workers.
@@ -148,12 +156,20 @@ class runtime {
     /// the system says; std::bad_alloc.
     CHIME_API worker_id add_worker();
 
+    /// Like add_worker(), but when there are too many, the runtime was shut down, or the system gives no thread, it gives
+    /// nothing. Throws std::bad_alloc.
+    [[nodiscard]] CHIME_API std::optional<worker_id> try_add_worker();
+
     /// Sends a worker away. Returns when its timers and ready tasks have moved on and its thread has ended: after the piece
     /// of user code that it is in. Nothing is lost, every deadline stays.
     ///
     /// Throws std::system_error: errc::no_such_worker for an unknown or retired one, errc::last_worker, errc::on_a_worker
     /// from that worker itself, errc::stopped.
     CHIME_API void retire_worker(worker_id which);
+
+    /// Like retire_worker(), but whatever keeps the worker from going, it gives false at once: which worker a task runs on,
+    /// and who of several retires the last one, nobody can know before. Throws no std::system_error.
+    [[nodiscard]] CHIME_API bool try_retire_worker(worker_id which);
 
     /// Is this thread one of its workers, in a callback or a task?
     [[nodiscard]] CHIME_API bool is_on_a_worker() const noexcept;

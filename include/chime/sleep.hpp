@@ -74,12 +74,36 @@ class [[nodiscard("a yield or a hop does nothing until it is awaited")]] yield_a
     }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> frame) const {
-        yield_task(home_, frame, promise_of(frame));
+        yield_task(home_, frame, promise_of(frame), if_refused::throws);
     }
     void await_resume() const noexcept {}
 
  private:
     crew* home_;
+};
+
+/// The same for who wants an answer: is it there now?
+class [[nodiscard("a hop does nothing until it is awaited")]] hop_awaitable {
+ public:
+    explicit hop_awaitable(crew * home) noexcept : home_(home) {}
+
+    [[nodiscard]] bool await_ready() const noexcept {
+        return false;
+    }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> frame) {
+        // Once the task has gone, this object may be gone as well: only who stays writes into it.
+        const bool has_gone = yield_task(home_, frame, promise_of(frame), if_refused::answers);
+        if (!has_gone) is_refused_ = true;
+        return has_gone;
+    }
+    [[nodiscard]] bool await_resume() const noexcept {
+        return !is_refused_;
+    }
+
+ private:
+    crew* home_;
+    bool is_refused_ = false;
 };
 
 }  // namespace detail

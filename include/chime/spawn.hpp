@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chime/detail/as_task.hpp>
 #include <chime/detail/context_access.hpp>
 #include <chime/detail/export.hpp>
+#include <chime/detail/frame_maker.hpp>
 #include <chime/detail/task_control.hpp>
 #include <chime/error.hpp>
 #include <chime/io_context.hpp>
 #include <chime/task.hpp>
 
-#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <memory>
@@ -25,36 +26,13 @@ namespace detail {
 
 struct join_access;
 
-// --- What `co_await` makes of something.
-
-template <class Awaitable>
-decltype(auto) awaiter_of(Awaitable&& awaitable) {
-    if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
-        return std::forward<Awaitable>(awaitable).operator co_await();
-    } else if constexpr (requires { operator co_await(std::forward<Awaitable>(awaitable)); }) {
-        return operator co_await(std::forward<Awaitable>(awaitable));
-    } else {
-        return std::forward<Awaitable>(awaitable);
-    }
-}
-
-template <class Awaitable>
-using await_result_t = decltype(awaiter_of(std::declval<Awaitable>()).await_resume());
-
-template <class T>
-concept can_be_awaited = requires(T given) {
-    static_cast<bool>(awaiter_of(std::move(given)).await_ready());
-    typename await_result_t<T>;
-};
-
-template <class T>
-inline constexpr bool is_task = false;
-template <class T>
-inline constexpr bool is_task<task<T>> = true;
-
 /// Gives a frame to a loop. Throws std::system_error: errc::too_many_tasks, errc::stopped; std::bad_alloc. The frame is
 /// still the caller's then, and so is his reference to `control`.
 CHIME_API void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where);
+
+/// Gives the frame that `maker` makes to a loop that has a place for it. False: refused, and nothing was made.
+/// Throws what making it throws; std::bad_alloc.
+[[nodiscard]] CHIME_API bool try_spawn_frame(crew& home, const frame_maker& maker, const void* where);
 
 template <class T>
 void spawn_task(crew& home, task<T> spawned, task_control* control, const void* where) {
@@ -67,29 +45,6 @@ void spawn_task(crew& home, task<T> spawned, task_control* control, const void* 
     } catch (...) {
         frame.destroy();
         throw;
-    }
-}
-
-template <class Awaitable>
-task<await_result_t<Awaitable>> await_once(Awaitable awaitable) {
-    co_return co_await std::move(awaitable);
-}
-
-/// A task of what is a task or can be awaited.
-template <class Awaitable>
-auto as_task(Awaitable&& given) {
-    if constexpr (is_task<std::remove_cvref_t<Awaitable>>) {
-        static_assert(std::is_rvalue_reference_v<Awaitable&&>, "a task is spawned once: move it in");
-        return std::remove_cvref_t<Awaitable>(std::forward<Awaitable>(given));
-    } else if constexpr (can_be_awaited<std::remove_cvref_t<Awaitable>>) {
-        return await_once<std::remove_cvref_t<Awaitable>>(std::forward<Awaitable>(given));
-    } else {
-        constexpr bool is_function = std::invocable<Awaitable>;
-        static_assert(!is_function,
-                      "this is a function that nobody has called: call the lambda, spawn(ctx, lambda()), and keep it "
-                      "until the task has ended if it captures anything");
-        static_assert(is_function, "only a task, or something else that can be awaited, can be spawned");
-        return task<>();  // So that the compiler has nothing more to say.
     }
 }
 
@@ -293,6 +248,32 @@ auto spawn(Context& context, Awaitable&& awaitable,
     return joined;
 }
 
+/// Like spawn(), but when there are too many tasks, or the context was stopped, it gives nothing and has not touched
+/// `awaitable`: it can be spawned later, or elsewhere.
+///
+///     if (auto joined = chime::try_spawn(ctx, std::move(work))) open.push_back(std::move(*joined));
+///
+/// Throws std::system_error (errc::empty_task): that is a mistake, and no shortage; std::bad_alloc.
+template <detail::task_home Context, class Awaitable>
+[[nodiscard]] std::optional<join_handle<detail::spawned_result_t<Awaitable>>>
+try_spawn(Context& context, Awaitable&& awaitable,
+          const std::source_location& where = std::source_location::current()) {
+    using result = detail::spawned_result_t<Awaitable>;
+    detail::require_task(awaitable);
+    std::optional<join_handle<result>> joined;
+    auto make = [&] {
+        joined.emplace(detail::join_access::make<result>());
+        auto& state = detail::join_access::state_of(*joined);
+        task<> driver = detail::run_joined<result>(detail::as_task(std::forward<Awaitable>(awaitable)), state);
+        state.where = detail::pack(where);
+        state.add_reference();  // For the slot.
+        return detail::made_frame{detail::task_access::release(driver), &state};
+    };
+    static_cast<void>(detail::try_spawn_frame(detail::context_access::home_of(context), detail::frame_maker(make),
+                                              detail::pack(where)));
+    return joined;
+}
+
 namespace detail {
 
 /// Spawns a task, and before it one that waits for it: it may go to another context, and who waits stays. Neither runs until
@@ -352,6 +333,20 @@ void spawn_detached(Context& context, Awaitable&& awaitable,
                     const std::source_location& where = std::source_location::current()) {
     detail::spawn_task(detail::context_access::home_of(context), detail::as_task(std::forward<Awaitable>(awaitable)),
                        nullptr, detail::pack(where));
+}
+
+/// Like spawn_detached(), but when there are too many tasks, or the context was stopped, it gives false and has not touched
+/// `awaitable`. Throws like try_spawn().
+template <detail::task_home Context, class Awaitable>
+[[nodiscard]] bool try_spawn_detached(Context& context, Awaitable&& awaitable,
+                                      const std::source_location& where = std::source_location::current()) {
+    detail::require_task(awaitable);
+    auto make = [&] {
+        auto body = detail::as_task(std::forward<Awaitable>(awaitable));
+        return detail::made_frame{detail::task_access::release(body)};
+    };
+    return detail::try_spawn_frame(detail::context_access::home_of(context), detail::frame_maker(make),
+                                   detail::pack(where));
 }
 
 }  // namespace v0

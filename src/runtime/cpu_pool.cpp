@@ -52,12 +52,32 @@ void cpu_pool::state::start_threads() {
     }
 }
 
-void cpu_pool::enqueue(detail::pool_job_base& job) {
+/// There are threads, and jobs are taken. Throws std::system_error.
+void cpu_pool::open() {
+    state& mine = *state_;
+    const base::lock_guard lock(mine.mutex);
+    if (mine.is_closed) detail::refuse(errc::stopped, "chime::cpu_pool::submit: the context is being destroyed");
+    if (mine.threads.empty()) mine.start_threads();
+}
+
+bool cpu_pool::try_open() {
+    state& mine = *state_;
+    const base::lock_guard lock(mine.mutex);
+    if (mine.is_closed) return false;
+    try {
+        if (mine.threads.empty()) mine.start_threads();
+    } catch (const std::system_error&) {
+        return false;
+    }
+    return true;
+}
+
+/// Also when the pool was closed since it was open: only a job that runs can come here then, and its thread takes this one
+/// before it ends.
+void cpu_pool::enqueue(detail::pool_job_base& job) noexcept {
     state& mine = *state_;
     {
         const base::lock_guard lock(mine.mutex);
-        if (mine.is_closed) detail::refuse(errc::stopped, "chime::cpu_pool::submit: the context is being destroyed");
-        if (mine.threads.empty()) mine.start_threads();
         job.add_reference();
         job.next = nullptr;
         if (mine.first == nullptr) {

@@ -287,58 +287,6 @@ void runtime::wait_for(detail::task_control& awaited) {
     }
 }
 
-worker_id runtime::add_worker() {
-    state_->refuse_in_forked_child("chime::runtime::add_worker");
-    const base::lock_guard lock(state_->mutex);
-    if (state_->is_closed) {
-        detail::refuse(errc::stopped, "chime::runtime::add_worker: the runtime was shut down");
-    }
-    detail::worker* const seated = state_->members.size() < most_workers ? state_->crew.add_worker() : nullptr;
-    if (seated == nullptr) {
-        detail::refuse(errc::too_many_workers,
-                       "chime::runtime::add_worker: 512 workers run already; retire one before");
-    }
-    return state_->start_member(*seated).id;
-}
-
-void runtime::retire_worker(worker_id which) {
-    state_->refuse_in_forked_child("chime::runtime::retire_worker");
-    const state::members_iterator leaving = state_->begin_retirement(which);
-    state_->end_member(*leaving);
-    const base::lock_guard lock(state_->mutex);
-    state_->members.erase(leaving);
-    ++state_->retired;
-    state_->changed.notify_all();
-}
-
-runtime::state::members_iterator runtime::state::begin_retirement(worker_id which) {
-    const base::lock_guard lock(mutex);
-    if (is_closed) detail::refuse(errc::stopped, "chime::runtime::retire_worker: the runtime was shut down");
-    const auto found =
-        std::find_if(members.begin(), members.end(), [&](const member& each) { return each.id == which; });
-    if (found == members.end() || found->is_retiring) {
-        throw std::system_error(make_error_code(errc::no_such_worker),
-                                "chime::runtime::retire_worker: " + std::to_string(which) +
-                                    " never was a worker, or has retired");
-    }
-    for (const member& each : members) {
-        // Two that wait for each other would wait for ever.
-        if (each.worker->is_below() && (each.id == which || each.is_retiring)) {
-            detail::refuse(errc::on_a_worker,
-                           "chime::runtime::retire_worker: called on that worker itself, or on one that is retiring; "
-                           "call it from another thread");
-        }
-    }
-    if (std::count_if(members.begin(), members.end(), [](const member& each) { return !each.is_retiring; }) == 1) {
-        detail::refuse(errc::last_worker,
-                       "chime::runtime::retire_worker: it is the last one; add another before, or shut down");
-    }
-    found->is_retiring = true;
-    found->gives_away.store(true, base::memory_order_relaxed);
-    tell_to_leave(*found);
-    return found;
-}
-
 void runtime::state::tell_to_leave(member& told) noexcept {
     told.is_leaving.store(true, base::memory_order_seq_cst);  // Before the look at whether it sleeps.
     told.worker->wake_up();

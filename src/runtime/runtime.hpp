@@ -13,6 +13,8 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
+#include <variant>
 #include <vector>
 
 namespace chime::inline v0 {
@@ -86,7 +88,11 @@ struct runtime::state {
     void report(std::exception_ptr thrown) noexcept;
     void tell_of_stuck(const detail::metronome::report& seen);
     void tell_metrics();
-    [[nodiscard]] members_iterator begin_retirement(worker_id which);
+    /// Adds a worker and gives its number, or says why not; throws what the system says, std::bad_alloc.
+    [[nodiscard]] std::variant<worker_id, errc> add_member();
+    /// Sends a worker away, and returns when it has gone; or says why not.
+    [[nodiscard]] std::optional<errc> retire_member(worker_id which);
+    [[nodiscard]] std::variant<members_iterator, errc> begin_retirement(worker_id which);
     static void tell_to_leave(member& told) noexcept;
     void end_member(member& leaving) const noexcept;
     void end_members() noexcept CHIME_NOT_ANALYSED;  ///< See there for why.

@@ -19,4 +19,8 @@ void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control
                                 "on a context takes two)");
 }
 
+bool try_spawn_frame(crew& home, const frame_maker& maker, const void* where) {
+    return home.spawn(maker, where);
+}
+
 }  // namespace chime::inline v0::detail

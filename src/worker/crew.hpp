@@ -14,6 +14,7 @@
 #include "worker/worker.hpp"
 
 #include <chime/detail/arming.hpp>
+#include <chime/detail/frame_maker.hpp>
 #include <chime/detail/suspension.hpp>
 #include <chime/stats.hpp>
 #include <chime/time.hpp>
@@ -115,6 +116,9 @@ class crew {
     /// A task begins. False: refused. Throws std::bad_alloc; the frame is still the caller's.
     /// If it begins, the reference to `control` is the task's.
     [[nodiscard]] bool spawn(std::coroutine_handle<> root, task_control* control, const void* where);
+    /// The same for a frame that is made only when there is a place for it. Throws what making it throws, too; then nothing
+    /// has changed.
+    [[nodiscard]] bool spawn(const frame_maker& maker, const void* where);
     bool wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcept;
     void doom(unit_index index) noexcept;  ///< Whoever knows the task to be alive.
 
@@ -228,6 +232,10 @@ class crew {
 
     // crew_tasks.cpp
     [[nodiscard]] unit_index take_slot();
+    [[nodiscard]] unit_index take_slot_to_spawn();
+    void untake_slot(unit_index index) noexcept;
+    void begin_task(unit_index index, std::coroutine_handle<> root, task_control* control, const void* where) noexcept;
+    [[noreturn]] void refuse_arrival() const;
     void count_spawn_elsewhere() noexcept;
     void send_scheduled(unit_index index, timed& its) noexcept;
 

@@ -3,6 +3,10 @@
 #include "worker/hot_paths.hpp"
 
 #include <chime/detail/task_control.hpp>
+#include <chime/error.hpp>
+
+#include <string>
+#include <system_error>
 
 // Tasks, from any thread: how they begin, and how they are woken. For a waiting task its word alone decides who wakes it
 // and why (models/slot_word.pml).
@@ -23,6 +27,16 @@ unit_index crew::take_slot() {
     return taken;
 }
 
+void crew::refuse_arrival() const {
+    if (is_stopped()) {
+        throw std::system_error(make_error_code(errc::stopped), std::string("chime::scheduler::schedule: ") +
+                                                                    reason_of_stop() + "; the task stays where it is");
+    }
+    throw std::system_error(make_error_code(errc::too_many_tasks),
+                            std::string("chime::scheduler::schedule: as many tasks live as the ") + noun() +
+                                " to go to may hold; raise max_tasks in its configuration");
+}
+
 void crew::count_spawn_elsewhere() noexcept {
     spawned_elsewhere_.add(1);
     add_work();
@@ -37,13 +51,48 @@ void crew::send_scheduled(unit_index index, timed& its) noexcept {
     }
 }
 
+unit_index crew::take_slot_to_spawn() {
+    const unit_index index = is_stopped_.load(base::memory_order_seq_cst) ? no_unit : take_slot();
+    if (index == no_unit) refused_.add(1);
+    return index;
+}
+
+/// Nobody has used it. Whether it was borrowed the last time was counted when it was given back then.
+void crew::untake_slot(unit_index index) noexcept {
+    worker* const mine = here();
+    worker::assume_owner(mine);
+    if (mine != nullptr) {
+        if (mine->free_slots_.push(index)) return;
+        mine->part_with(slots_.at(index));
+    }
+    slots_.push_shared(index, index);
+}
+
 bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void* where) {
     const visit visiting(*this);  // Whoever ends this crew waits for it, so that the task is refused or is seen.
-    const unit_index index = is_stopped_.load(base::memory_order_seq_cst) ? no_unit : take_slot();
-    if (index == no_unit) {
-        refused_.add(1);
-        return false;
+    const unit_index index = take_slot_to_spawn();
+    if (index == no_unit) return false;
+    begin_task(index, root, control, where);
+    return true;
+}
+
+bool crew::spawn(const frame_maker& maker, const void* where) {
+    const visit visiting(*this);  // As above.
+    const unit_index index = take_slot_to_spawn();
+    if (index == no_unit) return false;
+    made_frame made;
+    try {
+        made = maker.make(maker.from);
+    } catch (...) {
+        untake_slot(index);
+        throw;
     }
+    begin_task(index, made.root, made.control, where);
+    return true;
+}
+
+void crew::begin_task(unit_index index, std::coroutine_handle<> root, task_control* control,
+                      const void* where) noexcept {
     task_slot& its = slots_.at(index);
     its.set_up(root, control, where, here() == nullptr);
     if (settings_.records_locations) location_of(index).store(where, base::memory_order_relaxed);
@@ -66,7 +115,6 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
         its.state.store(scheduled | (is_alone_ ? linked_flag : 0), base::memory_order_release);
         send_scheduled(index, its);
     }
-    return true;
 }
 
 /// From idle to scheduled, or from suspending to woken early, in this epoch alone (models/slot_word.pml).

@@ -56,14 +56,12 @@ void abandon_suspension(const wake_key& key) noexcept {
     here->abandon_suspension(key);
 }
 
-void yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise) {
+bool yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise, if_refused then) {
     worker& here = worker_of_task(nullptr);
     worker::assume_owner(&here);
-    if (home == nullptr || home == &here.home()) {
-        here.yield(frame, promise);
-    } else {
-        here.depart_to(*home, frame, promise);
-    }
+    if (home != nullptr && home != &here.home()) return here.depart_to(*home, frame, promise, then);
+    here.yield(frame, promise);
+    return true;
 }
 
 void wake_task(const wake_key& key, wake_reason reason) noexcept {

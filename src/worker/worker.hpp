@@ -137,8 +137,10 @@ class worker final : public clock_listener {
     bool commit_suspension(const wake_key& key) noexcept CHIME_REQUIRES(owner_);
     void abandon_suspension(const wake_key& key) noexcept CHIME_REQUIRES(owner_);
     void yield(std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
-    /// The task goes to another crew. Throws std::system_error, std::bad_alloc; it stays.
-    void depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
+    /// The task goes to another crew. False, or an exception as if_refused says: it was refused, and the task stays.
+    /// Throws std::system_error: errc::not_in_a_task; std::bad_alloc.
+    bool depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise, if_refused then)
+        CHIME_REQUIRES(owner_);
     void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] wake_reason reason() const noexcept CHIME_REQUIRES(owner_) {
         return cause_ == wake_cause::cancelled || cause_ == wake_cause::shutdown ? wake_reason::cancelled

@@ -184,21 +184,15 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
     if ((value & linked_flag) == 0) push_ready(current_slot_);
 }
 
-void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise) {
+bool worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base* promise, if_refused then) {
     require_wait();
     task_slot& its = current_slot();
     // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
     const crew::visit visiting(other);
-    if (other.is_stopped_.load(base::memory_order_seq_cst)) {
-        throw std::system_error(make_error_code(errc::stopped), std::string("chime::scheduler::schedule: ") +
-                                                                    other.reason_of_stop() +
-                                                                    "; the task stays where it is");
-    }
-    const unit_index seat = other.take_slot();
+    const unit_index seat = other.take_slot_to_spawn();
     if (seat == no_unit) {
-        throw std::system_error(make_error_code(errc::too_many_tasks),
-                                std::string("chime::scheduler::schedule: as many tasks live as the ") + other.noun() +
-                                    " to go to may hold; raise max_tasks in its configuration");
+        if (then == if_refused::throws) other.refuse_arrival();
+        return false;
     }
     task_slot& next = other.slots_.at(seat);
     next.root = its.root;
@@ -222,6 +216,7 @@ void worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     }
     other.count_spawn_elsewhere();
     other.send_scheduled(seat, next);  // With this the frame is theirs.
+    return true;
 }
 
 void worker::end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {

@@ -277,7 +277,8 @@ TEST(a_forked_child, is_refused_what_only_the_workers_of_its_parent_could_do) {
     if (child == 0) {
         const bool is_refused = is_refused_as_stopped([&] { home.block_on(sleep_once(its, 1ms)); }) &&
                                 is_refused_as_stopped([&] { home.add_worker(); }) &&
-                                is_refused_as_stopped([&] { home.retire_worker(0); });
+                                is_refused_as_stopped([&] { home.retire_worker(0); }) && !home.try_add_worker() &&
+                                !home.try_retire_worker(0);
         home.shutdown();  // Leaves everything as it is.
         ::_exit(is_refused ? 17 : 18);
     }

@@ -48,8 +48,13 @@ CHIME_API bool commit_suspension(const wake_key& key) noexcept;
 /// The suspension that has begun does not happen.
 CHIME_API void abandon_suspension(const wake_key& key) noexcept;
 
-/// Puts the current task behind all that are ready. Throws std::system_error: errc::not_in_a_task.
-CHIME_API void yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise);
+/// What comes of a hop that is refused.
+enum class if_refused { throws, answers };
+
+/// Puts the current task behind all that are ready, on `home` (null: on whatever loop is running). False: `home` takes
+/// nobody, and the task goes on where it is. Throws std::system_error: errc::not_in_a_task; also, if it shall, why it was
+/// refused.
+CHIME_API bool yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise, if_refused then);
 
 /// Makes the task ready, if it still is in that suspension: `cancelled` or not is what it will be told. Any thread.
 CHIME_API void wake_task(const wake_key& key, wake_reason reason) noexcept;
