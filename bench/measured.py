@@ -9,6 +9,7 @@ COLOURS = {
     "boost.asio": "#d9485f",
     "boost.asio.fresh": "#ec93a0",
     "boost.asio.ahead": "#b03048",
+    "boost.asio.pool": "#8f1f38",
     "libuv": "#1f9e89",
     "libevent": "#7fae4e",
     "libev": "#e08e1b",

@@ -5,6 +5,7 @@
 
 #include "contenders/ahead.hpp"
 #include "contenders/boost_asio.hpp"
+#include "contenders/boost_asio_pool.hpp"
 #include "contenders/boost_asio_shared.hpp"
 #include "contenders/chime_io_context.hpp"
 #include "contenders/chime_loop.hpp"
@@ -79,9 +80,10 @@ using remote_contenders =
     type_list<boost_asio_remote, remote_queue<std_multimap>, chime_io_context_remote, chime_runtime_remote>;
 // What coroutines do.
 using sleeping_contenders =
-    type_list<boost_asio_sleepers, chime_io_context_sleepers<false>, chime_io_context_sleepers<true>,
-              chime_runtime_sleepers<false>, chime_runtime_sleepers<true>>;
-using joining_contenders = type_list<boost_asio_joiner, chime_io_context_joiner, chime_runtime_joiner>;
+    type_list<boost_asio_sleepers, boost_asio_pool_sleepers, chime_io_context_sleepers<false>,
+              chime_io_context_sleepers<true>, chime_runtime_sleepers<false>, chime_runtime_sleepers<true>>;
+using joining_contenders =
+    type_list<boost_asio_joiner, boost_asio_pool_joiner, chime_io_context_joiner, chime_runtime_joiner>;
 // What is asked of chime alone, with different settings.
 using studies = type_list<slack, expiry>;
 

@@ -8,6 +8,7 @@
 #include "support/sleepers_plan.hpp"
 #include "support/spinning_signal.hpp"
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
@@ -209,7 +210,7 @@ class boost_asio_sleepers {
         context.run();
     }
 
- private:
+ protected:
     static boost::asio::awaitable<void> sleep(sleepers_plan& plan, std::size_t which, std::chrono::nanoseconds delay) {
         const auto started = plan.now_if_checked(which);
         boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, delay);
@@ -228,16 +229,15 @@ class boost_asio_joiner {
     static std::uint64_t join_all(std::uint64_t rounds, std::size_t width) {
         boost::asio::io_context context(1);
         std::uint64_t sum = 0;
-        boost::asio::co_spawn(context, repeat(rounds, width, sum), boost::asio::detached);
+        boost::asio::co_spawn(context, repeat(context.get_executor(), rounds, width, sum), boost::asio::detached);
         context.run();
         return sum;
     }
 
- private:
-    static boost::asio::awaitable<std::uint64_t> answer(std::uint64_t number) { co_return number; }
-
-    static boost::asio::awaitable<void> repeat(std::uint64_t rounds, std::size_t width, std::uint64_t& sum) {
-        const auto executor = co_await boost::asio::this_coro::executor;
+ protected:
+    /// `executor` is where the others are started.
+    static boost::asio::awaitable<void> repeat(boost::asio::any_io_executor executor, std::uint64_t rounds,
+                                               std::size_t width, std::uint64_t& sum) {
         for (std::uint64_t round = 0; round < rounds; ++round) {
             if (width == 1) {
                 sum += co_await boost::asio::co_spawn(executor, answer(0), boost::asio::use_awaitable);
@@ -254,6 +254,9 @@ class boost_asio_joiner {
             for (const std::uint64_t each : answers) sum += each;
         }
     }
+
+ private:
+    static boost::asio::awaitable<std::uint64_t> answer(std::uint64_t number) { co_return number; }
 };
 
 }  // namespace chime_bench
