@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <concepts>
 #include <stop_token>
 #include <utility>
 
 namespace chime {
 inline namespace v0 {
+
+namespace detail {
+
+/// What gives tokens, and is none: a cancel_source, a std::stop_source.
+template <class Given>
+concept source_of_tokens = std::convertible_to<const Given&, std::stop_source>;
+
+}  // namespace detail
 
 /// Tells whether cancellation was asked for. A std::stop_token under chime's name: converts from and to one, and copies
 /// as cheaply. A default one is never cancelled. Any thread.
@@ -13,6 +22,14 @@ class cancel_token {
  public:
     cancel_token() noexcept = default;
     cancel_token(std::stop_token token) noexcept : token_(std::move(token)) {}
+
+    /// A source: the compiler says what to write.
+    template <detail::source_of_tokens Source>
+    cancel_token(const Source&) noexcept {
+        static_assert(sizeof(Source) == 0,
+                      "this is a source, and what is watched is a token of it: write source.token(), or get_token() of "
+                      "a std::stop_source");
+    }
 
     [[nodiscard]] bool is_cancelled() const noexcept { return token_.stop_requested(); }
 

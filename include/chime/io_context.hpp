@@ -12,6 +12,7 @@
 #include <chime/timers.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <iosfwd>
 #include <memory>
@@ -22,18 +23,18 @@
 namespace chime {
 inline namespace v0 {
 
-/// How a context is built; fixed for its life.
+/// How a context is built; fixed for its life. Times may be given in any unit, also `0.5ms`; they are rounded up.
 struct io_context_config {
     std::size_t max_timers = std::size_t{1} << 24U;  ///< Arming beyond this is refused with errc::too_many_timers.
     std::size_t max_tasks = std::size_t{1} << 22U;   ///< Spawning beyond this is refused with errc::too_many_tasks.
     /// How finely the wheel sorts, rounded down to a power of two. Deadlines and order are exact whatever it is.
-    std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
+    detail::any_delay resolution = std::chrono::nanoseconds{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
-    std::chrono::nanoseconds slack{};
+    detail::any_delay slack{};
     /// The same where timers crowd: after a turn that has fired eight or more, until the loop has slept. The larger one
     /// counts. The default is what the kernel allows itself with any thread that does not object. Only with the clock of the
     /// system.
-    std::chrono::nanoseconds crowd_slack{std::chrono::microseconds{50}};
+    detail::any_delay crowd_slack = std::chrono::microseconds{50};
     std::size_t timer_budget = 512;  ///< Timers that fire before ready tasks have their turn.
     std::size_t task_budget = 512;   ///< Ready tasks that run before timers have their turn.
     std::size_t stale_slack = 4096;  ///< Tickets of cancelled timers tolerated beyond the number of live ones.
@@ -85,6 +86,13 @@ class io_context {
  public:
     /// Throws std::system_error (errc::bad_configuration) with what to change; std::bad_alloc.
     CHIME_API explicit io_context(const io_context_config& config = {});
+    /// A number of threads, as others take it: the compiler says what to write.
+    template <std::integral Number>
+    explicit io_context(Number) : io_context() {
+        static_assert(sizeof(Number) == 0,
+                      "an io_context is run by one thread and takes no number: write chime::io_context ctx, or, for "
+                      "several threads, chime::runtime rt({.workers = 4})");
+    }
     io_context(const io_context&) = delete;
     io_context& operator=(const io_context&) = delete;
     /// Waits for jobs that run in the pool, destroys suspended tasks (innermost frame first) and pending closures. Nobody

@@ -9,6 +9,7 @@
 #include <chime/timers.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <source_location>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -57,20 +59,20 @@ struct runtime_stats {
     std::uint64_t metronome_beats = 0;  ///< How often the metronome has woken up.
 };
 
-/// How a runtime is built; fixed for its life.
+/// How a runtime is built; fixed for its life. Times may be given in any unit, also `0.5ms`; they are rounded up.
 struct runtime_config {
     unsigned workers = 0;      ///< How many to begin with; 0: one per processor that this process may use.
     bool pin_workers = false;  ///< Keep worker n on the n-th processor that this process may use.
     std::size_t max_timers = std::size_t{1} << 24U;  ///< Arming beyond this is refused with errc::too_many_timers.
     std::size_t max_tasks = std::size_t{1} << 22U;   ///< Spawning beyond this is refused with errc::too_many_tasks.
     /// How finely the wheels sort, rounded down to a power of two. Deadlines and order are exact whatever it is.
-    std::chrono::nanoseconds resolution{std::int64_t{1} << 18U};
+    detail::any_delay resolution = std::chrono::nanoseconds{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
-    std::chrono::nanoseconds slack{};
+    detail::any_delay slack{};
     /// The same where timers crowd: after a turn that has fired eight or more, until the loop has slept. The larger one
     /// counts. The default is what the kernel allows itself with any thread that does not object. Only with the clock of the
     /// system.
-    std::chrono::nanoseconds crowd_slack{std::chrono::microseconds{50}};
+    detail::any_delay crowd_slack = std::chrono::microseconds{50};
     std::size_t timer_budget = 512;  ///< Timers that fire in a turn before ready tasks have theirs.
     std::size_t task_budget = 512;   ///< Ready tasks that run in a turn before timers have theirs.
     std::size_t inline_budget =
@@ -84,9 +86,9 @@ struct runtime_config {
     bool huge_pages = true;         ///< Ask for huge pages beyond the first 32'768 timers or tasks.
     /// A helper thread that looks after the workers while any of them is awake: needed for `on_stuck` and `on_metrics`.
     bool metronome = false;
-    std::chrono::nanoseconds metronome_period{std::chrono::milliseconds{10}};  ///< How often it looks.
+    detail::any_delay metronome_period = std::chrono::milliseconds{10};  ///< How often it looks.
     /// A worker that has been in one piece of user code for so long is reported to `on_stuck`.
-    std::chrono::nanoseconds stuck_after{std::chrono::milliseconds{100}};
+    detail::any_delay stuck_after = std::chrono::milliseconds{100};
     /// What a callback or a detached task has thrown, on the worker where it did. Empty: the program is terminated.
     std::function<void(std::exception_ptr)> on_exception{};
     /// Runs on the metronome's thread, once for every piece of user code that takes too long. Must not throw.
@@ -114,6 +116,11 @@ class runtime {
     /// Throws std::system_error: errc::bad_configuration with what to change, or what the system says when a thread cannot
     /// be started; std::bad_alloc.
     CHIME_API explicit runtime(const runtime_config& config = {});
+    /// A number alone: the compiler says what to write.
+    template <std::integral Number>
+    explicit runtime(Number) : runtime() {
+        static_assert(sizeof(Number) == 0, "say what the number is: chime::runtime rt({.workers = 4})");
+    }
     runtime(const runtime&) = delete;
     runtime& operator=(const runtime&) = delete;
     /// Like shutdown(); then destroys suspended tasks, innermost frame first, and pending closures. From inside one of its
@@ -145,6 +152,36 @@ class runtime {
     [[nodiscard]] auto try_spawn(Awaitable&& awaitable,
                                  const std::source_location& where = std::source_location::current()) {
         return chime::try_spawn(*this, std::forward<Awaitable>(awaitable), where);
+    }
+
+    /// Runs `function` soon, on one of the workers; where several are free, not in the order of posting. It takes a place of
+    /// max_tasks, and moves to whoever is free, like any task that is ready. An exception of it goes to on_exception.
+    ///
+    /// Throws std::system_error: errc::too_many_tasks, errc::stopped, errc::empty_function; std::bad_alloc; what moving the
+    /// function throws.
+    template <timer_function Function>
+    void post(Function&& function, const std::source_location& where = std::source_location::current()) {
+        detail::require_function(function, "chime::runtime::post");
+        if (!spawn_call(std::forward<Function>(function), where)) detail::refuse_spawn(*home_, "chime::runtime::post");
+    }
+
+    /// Like post(), but when there are too many tasks, or the runtime was shut down, it gives false and has not touched
+    /// `function`.
+    template <timer_function Function>
+    [[nodiscard]] bool try_post(Function&& function,
+                                const std::source_location& where = std::source_location::current()) {
+        detail::require_function(function, "chime::runtime::try_post");
+        return spawn_call(std::forward<Function>(function), where);
+    }
+
+    /// What cannot be called or kept: the compiler says why.
+    template <class Function>
+    void post(Function&&, const std::source_location& = std::source_location::current()) {
+        detail::explain_refusal<Function>();
+    }
+    template <class Function>
+    bool try_post(Function&&, const std::source_location& = std::source_location::current()) {
+        detail::explain_refusal<Function>();
     }
 
     [[nodiscard]] chime::timers& timers() noexcept { return *timers_; }
@@ -190,6 +227,16 @@ class runtime {
     class simulator;
     friend struct detail::context_access;
     friend class testing::simulation;
+
+    /// False: refused.
+    template <class Function>
+    bool spawn_call(Function&& function, const std::source_location& where) {
+        auto make = [&] {
+            auto body = detail::call_once<std::decay_t<Function>>(std::forward<Function>(function));
+            return detail::made_frame{detail::task_access::release(body)};
+        };
+        return detail::try_spawn_frame(*home_, detail::frame_maker(make), detail::pack(where));
+    }
 
     /// Without threads: somebody else drives the workers.
     CHIME_API runtime(const runtime_config& config, simulator* driver);

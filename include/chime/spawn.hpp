@@ -10,6 +10,7 @@
 #include <chime/io_context.hpp>
 #include <chime/task.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <memory>
@@ -33,6 +34,9 @@ CHIME_API void spawn_frame(crew& home, std::coroutine_handle<> root, task_contro
 /// Gives the frame that `maker` makes to a loop that has a place for it. False: refused, and nothing was made.
 /// Throws what making it throws; std::bad_alloc.
 [[nodiscard]] CHIME_API bool try_spawn_frame(crew& home, const frame_maker& maker, const void* where);
+
+/// Throws std::system_error: errc::too_many_tasks or errc::stopped, as it is.
+[[noreturn]] CHIME_API void refuse_spawn(crew& home, const char* call);
 
 template <class T>
 void spawn_task(crew& home, task<T> spawned, task_control* control, const void* where) {
@@ -248,6 +252,13 @@ auto spawn(Context& context, Awaitable&& awaitable,
     return joined;
 }
 
+/// On something that has no loop: the compiler says what to write.
+template <class Context, class Awaitable>
+requires(!detail::task_home<Context>) join_handle<> spawn(Context&, Awaitable&&) {
+    detail::ask_for_home<Context>();
+    return {};
+}
+
 /// Like spawn(), but when there are too many tasks, or the context was stopped, it gives nothing and has not touched
 /// `awaitable`: it can be spawned later, or elsewhere.
 ///
@@ -326,6 +337,14 @@ decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
     return joined.take();
 }
 
+/// On a runtime, or something that has a context inside: the compiler says what to write.
+template <class Context, class Awaitable>
+requires(!std::convertible_to<Context&, io_context&>) void block_on(Context&, Awaitable&&) {
+    static_assert(sizeof(Context) == 0,
+                  "chime::block_on runs an io_context; a runtime, a virtual_context and a simulated runtime have "
+                  "their own: rt.block_on(task), ctx.block_on(task), sim->block_on(task)");
+}
+
 /// Starts a task, or anything that can be awaited, that nobody will join. An exception of it goes out of run(), or to
 /// runtime_config::on_exception. One frame and one slot, nothing else. Throws like spawn().
 template <detail::task_home Context, class Awaitable>
@@ -333,6 +352,11 @@ void spawn_detached(Context& context, Awaitable&& awaitable,
                     const std::source_location& where = std::source_location::current()) {
     detail::spawn_task(detail::context_access::home_of(context), detail::as_task(std::forward<Awaitable>(awaitable)),
                        nullptr, detail::pack(where));
+}
+
+template <class Context, class Awaitable>
+requires(!detail::task_home<Context>) void spawn_detached(Context&, Awaitable&&) {
+    detail::ask_for_home<Context>();
 }
 
 /// Like spawn_detached(), but when there are too many tasks, or the context was stopped, it gives false and has not touched

@@ -111,6 +111,23 @@ constexpr void ask_for_unit() {
                   "std::chrono_literals, or std::chrono::milliseconds{number}");
 }
 
+/// A delay as users write it, where it is kept: any std::chrono::duration, rounded up.
+class any_delay : public std::chrono::nanoseconds {
+ public:
+    constexpr any_delay() noexcept : std::chrono::nanoseconds{0} {}
+
+    /// Throws std::system_error (std::errc::invalid_argument) for NaN; an integer representation never throws.
+    template <class Rep, class Period>
+    constexpr any_delay(const std::chrono::duration<Rep, Period>& delay) noexcept(!rounding::is_floating<Rep>)
+        : std::chrono::nanoseconds(round_up(delay)) {}
+
+    /// A number: the compiler says what to write.
+    template <without_unit Number>
+    constexpr any_delay(Number) {
+        ask_for_unit<Number>();
+    }
+};
+
 /// For what was given a time where a delay belongs.
 template <class Clock>
 constexpr void ask_for_delay() {

@@ -157,7 +157,8 @@ io_context::~io_context() {
     }
     CHIME_CHECK_USE(!state_->worker.is_driven(),
                     "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks: "
-                    "stop() it there, and destroy it when run() has returned");
+                    "stop() it there, and destroy it when run() has returned. std::exit() in a callback does that to a "
+                    "static one: stop() it, and leave main() instead");
     state_->pool.close();
 }
 

@@ -242,8 +242,10 @@ runtime::~runtime() {
         [[maybe_unused]] const state* const left_alone = state_.release();
         return;
     }
-    CHIME_CHECK_USE(!is_on_a_worker(), "a runtime is not destroyed from inside one of its own callbacks or tasks: "
-                                       "destroy it on a thread that is none of its workers");
+    CHIME_CHECK_USE(!is_on_a_worker(),
+                    "a runtime is not destroyed from inside one of its own callbacks or tasks: "
+                    "destroy it on a thread that is none of its workers. std::exit() on a worker does "
+                    "that to a static one: call shutdown() at the end of main() instead");
     shutdown();
 }
 

@@ -9,12 +9,15 @@
 namespace chime::inline v0::detail {
 
 void spawn_frame(crew& home, std::coroutine_handle<> root, task_control* control, const void* where) {
-    if (home.spawn(root, control, where)) return;
+    if (!home.spawn(root, control, where)) refuse_spawn(home, "chime::spawn");
+}
+
+void refuse_spawn(crew& home, const char* call) {
     if (home.is_stopped()) {
-        throw std::system_error(make_error_code(errc::stopped), std::string("chime::spawn: ") + home.reason_of_stop());
+        throw std::system_error(make_error_code(errc::stopped), std::string(call) + ": " + home.reason_of_stop());
     }
     throw std::system_error(make_error_code(errc::too_many_tasks),
-                            std::string("chime::spawn: as many tasks live as this ") + home.noun() +
+                            std::string(call) + ": as many tasks live as this " + home.noun() +
                                 " may hold; wait for some to end or raise max_tasks in its configuration (block_on() "
                                 "on a context takes two)");
 }

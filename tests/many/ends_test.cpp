@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -307,6 +308,12 @@ void destroy_inside_its_own_task() {
     std::this_thread::sleep_for(20s);
 }
 
+void exit_on_a_worker() {
+    static runtime home({.workers = 2});
+    home.timers().after(0s, [] { std::exit(0); });
+    std::this_thread::sleep_for(20s);
+}
+
 void throw_without_a_hook() {
     runtime home({.workers = 2});
     home.timers().after(0s, [] { throw std::runtime_error("nobody catches this"); });
@@ -330,6 +337,7 @@ TEST(runtime_death_test, destroying_it_inside_its_own_callback_or_task_aborts) {
         "chime: misuse: a runtime is not destroyed from inside one of its own callbacks or tasks: destroy it on a thread";
     EXPECT_DEATH(destroy_inside_its_own_callback(), destroyed_inside);
     EXPECT_DEATH(destroy_inside_its_own_task(), destroyed_inside);
+    EXPECT_DEATH(exit_on_a_worker(), "std::exit\\(\\) on a worker does that to a static one: call shutdown\\(\\)");
 }
 
 TEST(runtime_death_test, an_exception_without_a_hook_ends_the_program_and_says_which) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <system_error>
 
@@ -19,6 +20,19 @@ using namespace std::chrono_literals;
 
 TEST(io_context_config, by_default_is_usable) {
     EXPECT_EQ(io_context_config{}.validate(), "");
+}
+
+TEST(io_context_config, takes_times_in_any_unit_and_rounds_them_up) {
+    io_context_config config{.slack = 0.5ms, .crowd_slack = std::chrono::duration<double, std::nano>{0.1}};
+    EXPECT_EQ(config.slack, 500us);
+    EXPECT_EQ(config.crowd_slack, 1ns);
+    config.slack = std::chrono::hours::max();
+    EXPECT_EQ(config.slack, std::chrono::nanoseconds::max()) << "never soon by overflow";
+    config.slack = {};
+    EXPECT_EQ(config.slack, 0ns);
+    EXPECT_THROW(config.slack = std::chrono::duration<double>{std::numeric_limits<double>::quiet_NaN()},
+                 std::system_error);
+    EXPECT_EQ(config.validate(), "");
 }
 
 void expect_unusable(const io_context_config& config, const char* field) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chime/detail/closure.hpp>
 #include <chime/error.hpp>
 #include <chime/task.hpp>
 
@@ -44,6 +45,15 @@ inline constexpr bool is_task<task<T>> = true;
 template <class Awaitable>
 task<await_result_t<Awaitable>> await_once(Awaitable awaitable) {
     co_return co_await std::move(awaitable);
+}
+
+/// A task of a plain function.
+template <class Function>
+task<> call_once(Function function) {
+    static_assert(!returns_task<Function>,
+                  "this function returns a task, which nobody would run: spawn the task instead");
+    static_cast<void>(function());
+    co_return;
 }
 
 /// A task of what is a task or can be awaited.

@@ -80,13 +80,16 @@ struct closure_elsewhere {
     static constexpr closure_operations operations{&run, &destroy, &name_of_closure<Function>};
 };
 
+template <class Function>
+concept returns_task = requires {
+    typename std::invoke_result_t<Function&>::promise_type;
+};
+
 /// A function that is kept in `Room` bytes, or by a pointer there.
 template <class Function, std::size_t Room>
 struct closure_in {
-    using result = std::invoke_result_t<Function&>;
-    static_assert(
-        !requires { typename result::promise_type; },
-        "this callback returns a task, which nobody would run: spawn the task inside the callback");
+    static_assert(!returns_task<Function>,
+                  "this callback returns a task, which nobody would run: spawn the task inside the callback");
 
     static constexpr bool fits = sizeof(Function) <= Room && alignof(Function) <= closure_alignment;
 

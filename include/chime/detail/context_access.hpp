@@ -23,6 +23,15 @@ concept task_home = requires(Context& context) {
     { context_access::home_of(context) } -> std::same_as<crew&>;
 };
 
+/// For what was given something else.
+template <class Context>
+constexpr void ask_for_home() {
+    static_assert(
+        sizeof(Context) == 0,
+        "a task is spawned on an io_context or a runtime; a virtual_context and a simulation hold one, and so "
+        "does a pointer: write spawn(*ctx, task)");
+}
+
 }  // namespace detail
 }  // namespace v0
 }  // namespace chime
