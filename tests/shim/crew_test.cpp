@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "base/striped_counter.hpp"
 #include "shim/engine/explore.hpp"
 #include "shim/small_crew.hpp"
 #include "shim/small_loops.hpp"
@@ -136,20 +135,11 @@ CHIME_SCENARIO(crew, calls_somebody_for_the_second_of_two_who_call_at_once, .sha
     workers.finish();
 }
 
-/// Of two workers, a thread outside gives what it arms to the one that its number names: from here on to the second.
-void take_an_odd_number() {
-    std::uint32_t last = 0;
-    const auto take_one = [&last] { thread([&last] { last = base::thread_number(); }, "before").join(); };
-    take_one();
-    if (last % 2 != 0) take_one();
-    require(base::thread_number() % 2 != 0, "nobody has taken the next number");
-}
-
 /// Somebody joins who has work at once, while the only other one goes to sleep: that one sees who has come and what he has,
 /// or is seen to sleep, and called. They have nothing to do with each other before, so that one who sees too few seats has
 /// learnt nothing of them.
 CHIME_SCENARIO(crew, goes_to_sleep_only_after_a_look_at_who_has_just_joined, .share = 2) {
-    take_an_odd_number();
+    test::take_an_odd_number();
     small_crew growing(1, 2);
     gate between;
     growing.settle(0);

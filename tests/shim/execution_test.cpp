@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <new>
 #include <string>
 
 // Threads of the engine: how they wait, what is their own, and that a schedule can be had again.
@@ -75,6 +76,33 @@ TEST(execution, memory_that_one_thread_unmaps_is_not_shared_with_who_maps_it_nex
         },
         1, 100);
     EXPECT_FALSE(found.has_failed) << found.message;
+}
+
+TEST(execution, memory_is_refused_at_any_place_while_it_is_scarce_and_nowhere_else) {
+    const auto is_refused = [](const auto& asks) {
+        try {
+            asks();
+            return 0;
+        } catch (const std::bad_alloc&) {
+            return 1;
+        }
+    };
+    const auto ask_heap = [] { ::operator delete(::operator new(1)); };
+    const auto ask_for_addresses = [] { const base::mapping own(1); };
+    const results seen = results_of([&] {
+        int before = is_refused(ask_heap);
+        std::string during;
+        {
+            const scarce_memory fault;
+            during = text(is_refused(ask_heap), is_refused(ask_for_addresses));
+            base::mapping own;
+            if (is_refused([&] { own = base::mapping(1); }) == 0 && !own.commit(1)) during += "c";
+            require_equal(fault.refusals() > 1 ? 1 : 0, 0, "refusals beyond what was said");
+        }
+        before += is_refused(ask_heap);
+        return during + std::to_string(before);
+    });
+    EXPECT_EQ(seen, (results{"000", "100", "010", "00c0"}));
 }
 
 thread_local int of_this_thread = 7;

@@ -3,6 +3,7 @@
 
 #include "base/atomic.hpp"
 #include "base/futex.hpp"
+#include "base/striped_counter.hpp"
 #include "shim/engine/sync.hpp"
 #include "worker/crew.hpp"
 #include "worker/worker.hpp"
@@ -108,7 +109,12 @@ class small_crew {
     void drive_on(std::uint32_t seat) {
         detail::worker& mine = crew_.at(seat);
         while (!is_leaving_[seat].load(base::memory_order_acquire)) {
-            const detail::turn_answer last = mine.turn(std::numeric_limits<std::size_t>::max());
+            detail::turn_answer last;
+            try {
+                last = mine.turn(std::numeric_limits<std::size_t>::max());
+            } catch (const std::bad_alloc&) {
+                continue;  // As in a runtime: the next turn goes on from there.
+            }
             if (!last.is_busy) mine.park(last.wake_at, never, is_leaving_[seat]);
         }
         if (retires_[seat].load(base::memory_order_relaxed)) mine.retire();
@@ -165,6 +171,15 @@ class small_crew {
     std::array<base::atomic<bool>, most_workers> is_leaving_{};
     std::array<base::atomic<bool>, most_workers> retires_{};
 };
+
+/// Of two workers, a thread outside gives what it arms to the one that its number names: from here on to the second.
+inline void take_an_odd_number() {
+    std::uint32_t last = 0;
+    const auto take_one = [&last] { shim::thread([&last] { last = base::thread_number(); }, "before").join(); };
+    take_one();
+    if (last % 2 != 0) take_one();
+    shim::require(base::thread_number() % 2 != 0, "nobody has taken the next number");
+}
 
 /// The threads of the workers, from the first seat on, each in its own way.
 class crew_threads {

@@ -76,6 +76,9 @@ class execution {
     [[nodiscard]] time_point now() const noexcept { return now_; }
     [[nodiscard]] memory::choice values() noexcept { return {pick_value, this}; }
     [[nodiscard]] bool fails_spuriously();
+    /// True: there is no memory for what this thread asks for. See scarce_memory.
+    [[nodiscard]] bool refuses_memory();
+    unsigned refusals_left = 0;
 
     /// For whoever wants to know why it does not come to an end.
     [[nodiscard]] std::string where_all_stand() const;

@@ -158,7 +158,8 @@ std::string tell(const std::function<void()>& body, const finding& found) {
     };
     out << "it takes " << count(deviation::kind::switched) << " switches, " << count(deviation::kind::stale)
         << " old values, " << count(deviation::kind::spurious) << " spurious failures, "
-        << count(deviation::kind::false_alarm) << " false alarms\n";
+        << count(deviation::kind::false_alarm) << " false alarms, " << count(deviation::kind::refused)
+        << " refusals of memory\n";
     const std::size_t most = wanted("CHIME_TRACE_LINES", 200);
     const std::size_t skipped = ended.trace.size() > most ? ended.trace.size() - most : 0;
     if (skipped != 0) out << "(" << skipped << " lines before; CHIME_TRACE_LINES=100000 shows them)\n";

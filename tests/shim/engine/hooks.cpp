@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "shim/engine/execution.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 // What the compiler and the C++ library call in the test build. With -fsanitize=thread the compiler calls a function for
@@ -169,7 +171,28 @@ int __cxa_thread_atexit(void (*destroy)(void*), void* object, void* program) {
 
 // Memory that was given back by one thread and got by another one is not shared between them.
 
+namespace chime::shim {
+
+bool execution::refuses_memory() {
+    const pause own;
+    if (refusals_left == 0) return false;
+    const choice_point where{running_->number, running_->steps++};
+    if (!decides_.refuses_memory(where)) return false;
+    outcome_.taken.push_back({where, deviation::kind::refused, 0});
+    --refusals_left;
+    if (is_traced()) note("is refused memory");
+    return true;
+}
+
+}  // namespace chime::shim
+
 namespace {
+
+bool is_refused() {
+    using chime::shim::execution;
+    execution* const in = execution::current();
+    return in != nullptr && in->refuses_memory();
+}
 
 void* noted(void* memory) {
     using chime::shim::execution;
@@ -195,6 +218,39 @@ void give_back(void* memory, const void* code) noexcept {
 
 }  // namespace
 
+/// What is thrown lies on the heap as well, and the C++ library asks for it in its own way.
+extern "C" void* __real___cxa_allocate_exception(std::size_t bytes) noexcept;
+extern "C" void* __wrap___cxa_allocate_exception(std::size_t bytes) noexcept {
+    using chime::shim::execution;
+    void* const thrown = __real___cxa_allocate_exception(bytes);
+    if (execution::current() != nullptr) {
+        const execution::pause own;
+        execution::plain().forget(thrown, bytes);
+    }
+    return thrown;
+}
+
+/// What the system is asked for may be refused, too.
+extern "C" void* __real_mmap(void* near, std::size_t bytes, int protection, int flags, int file, off_t offset);
+extern "C" void* __wrap_mmap(void* near, std::size_t bytes, int protection, int flags, int file, off_t offset) {
+    if (!is_refused()) return __real_mmap(near, bytes, protection, flags, file, offset);
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+extern "C" int __real_mprotect(void* memory, std::size_t bytes, int protection);
+extern "C" int __wrap_mprotect(void* memory, std::size_t bytes, int protection) {
+    if (!is_refused()) return __real_mprotect(memory, bytes, protection);
+    errno = ENOMEM;
+    return -1;
+}
+
+/// chime::detail::take_frame(): after the first execution its pool is full, and asks nobody any more.
+extern "C" void* __real__ZN5chime2v06detail10take_frameEm(std::size_t bytes);
+extern "C" void* __wrap__ZN5chime2v06detail10take_frameEm(std::size_t bytes) {
+    if (is_refused()) throw std::bad_alloc();
+    return __real__ZN5chime2v06detail10take_frameEm(bytes);
+}
+
 /// Addresses that one thread gives back to the system may be the next ones that another thread gets.
 extern "C" int __real_munmap(void* memory, std::size_t bytes);
 extern "C" int __wrap_munmap(void* memory, std::size_t bytes) {
@@ -211,9 +267,11 @@ extern "C" int __wrap_munmap(void* memory, std::size_t bytes) {
 }
 
 void* operator new(std::size_t bytes) {
+    if (is_refused()) throw std::bad_alloc();
     return noted(std::malloc(bytes != 0 ? bytes : 1));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    if (is_refused()) throw std::bad_alloc();
     const auto step = static_cast<std::size_t>(alignment);
     return noted(std::aligned_alloc(step, (bytes + step - 1) / step * step));
 }

@@ -47,6 +47,10 @@ bool replay::fails_spuriously(choice_point where) {
     return find(where, deviation::kind::spurious) != nullptr;
 }
 
+bool replay::refuses_memory(choice_point where) {
+    return find(where, deviation::kind::refused) != nullptr;
+}
+
 unsigned replay::pick_false_alarm(choice_point where, const std::vector<unsigned>& sleepers) {
     const deviation* const wanted = find(where, deviation::kind::false_alarm);
     if (wanted == nullptr || std::find(sleepers.begin(), sleepers.end(), wanted->what) == sleepers.end()) return nobody;
@@ -76,11 +80,13 @@ class seeded {
     std::uint64_t state_;
 };
 
-/// What random strategies have in common: old values and false alarms.
+/// What random strategies have in common: old values, false alarms and refusals.
 class drawn : public strategy {
  public:
-    explicit drawn(std::uint64_t seed) : random(seed) {
+    explicit drawn(std::uint64_t seed) : random(seed), refusals_(~seed) {
         constexpr std::array<unsigned, 4> stale_odds = {0, 16, 4, 2};
+        constexpr std::array<unsigned, 4> refusal_odds = {1, 2, 4, 12};
+        refusal_one_in_ = refusal_odds[refusals_.below(4)];
         stale_one_in_ = stale_odds[random.below(4)];
         spurious_one_in_ = random.one_in(2) ? 16 : 0;
         alarm_one_in_ = random.one_in(4) ? 64 : 0;
@@ -91,6 +97,7 @@ class drawn : public strategy {
         return random.below(count);
     }
     [[nodiscard]] bool fails_spuriously(choice_point) override { return random.one_in(spurious_one_in_); }
+    [[nodiscard]] bool refuses_memory(choice_point) override { return refusals_.one_in(refusal_one_in_); }
     [[nodiscard]] unsigned pick_false_alarm(choice_point, const std::vector<unsigned>& sleepers) override {
         if (sleepers.empty() || !random.one_in(alarm_one_in_)) return nobody;
         return sleepers[random.below(sleepers.size())];
@@ -103,6 +110,8 @@ class drawn : public strategy {
     unsigned stale_one_in_;
     unsigned spurious_one_in_;
     unsigned alarm_one_in_;
+    seeded refusals_;  ///< Of their own: whoever allocates once more has the same schedule as before.
+    unsigned refusal_one_in_;
 };
 
 /// Any thread, every now and then.
@@ -207,7 +216,7 @@ std::unique_ptr<strategy> strategy_of_seed(std::uint64_t seed, std::uint32_t usu
 
 bool exhaustive::next() {
     depth_ = 0;
-    preemptions_ = stale_ = 0;
+    preemptions_ = stale_ = refusals_ = 0;
     if (!has_begun_) {
         has_begun_ = true;
         return true;
@@ -221,14 +230,15 @@ bool exhaustive::next() {
 unsigned exhaustive::take(unsigned count, branch::cost how) {
     if (depth_ == path_.size()) {
         const bool is_affordable =
-            how == branch::cost::nothing ||
-            (how == branch::cost::preemption ? preemptions_ < most_preemptions_ : stale_ < most_stale_);
+            how == branch::cost::nothing || (how == branch::cost::preemption && preemptions_ < most_preemptions_) ||
+            (how == branch::cost::stale && stale_ < most_stale_) || (how == branch::cost::refusal && refusals_ == 0);
         path_.push_back({0, is_affordable ? count : 1, how});
     }
     const unsigned taken = path_[depth_++].taken;
     if (taken != 0) {
         preemptions_ += how == branch::cost::preemption;
         stale_ += how == branch::cost::stale;
+        refusals_ += how == branch::cost::refusal;
     }
     return taken;
 }
@@ -255,6 +265,10 @@ unsigned exhaustive::pick_thread(choice_point, const candidates& among) {
 
 unsigned exhaustive::pick_value(choice_point, unsigned count, bool) {
     return take(count, branch::cost::stale);
+}
+
+bool exhaustive::refuses_memory(choice_point) {
+    return take(2, branch::cost::refusal) != 0;
 }
 
 }  // namespace chime::shim

@@ -24,6 +24,7 @@ struct deviation {
         stale,        ///< The load gave the value that is `what` stores old.
         spurious,     ///< A weak compare-and-swap failed for no reason.
         false_alarm,  ///< Thread number `what` was woken for no reason.
+        refused,      ///< There was no memory.
     };
     choice_point where;
     kind how = kind::switched;
@@ -56,6 +57,8 @@ class strategy {
     /// Whatever is touched here, the strategy wants to know of it.
     [[nodiscard]] virtual bool cares_for(const site&) const noexcept { return false; }
     [[nodiscard]] virtual bool fails_spuriously(choice_point) { return false; }
+    /// Memory is asked for while it is scarce.
+    [[nodiscard]] virtual bool refuses_memory(choice_point) { return false; }
     /// Whom to wake for no reason; `nobody`: no one.
     [[nodiscard]] virtual unsigned pick_false_alarm(choice_point, const std::vector<unsigned>&) { return nobody; }
 
@@ -72,6 +75,7 @@ class replay final : public strategy {
     [[nodiscard]] unsigned pick_thread(choice_point where, const candidates& among) override;
     [[nodiscard]] unsigned pick_value(choice_point where, unsigned count, bool is_near) override;
     [[nodiscard]] bool fails_spuriously(choice_point where) override;
+    [[nodiscard]] bool refuses_memory(choice_point where) override;
     [[nodiscard]] unsigned pick_false_alarm(choice_point where, const std::vector<unsigned>& sleepers) override;
 
  private:
@@ -84,7 +88,8 @@ class replay final : public strategy {
 /// how long an execution is.
 [[nodiscard]] std::unique_ptr<strategy> strategy_of_seed(std::uint64_t seed, std::uint32_t usual_steps);
 
-/// All schedules with at most so many preemptions and old values, one after the other.
+/// All schedules with at most so many preemptions and old values, one after the other; where memory is scarce, it is refused
+/// nowhere, and then in each place in turn.
 class exhaustive final : public strategy {
  public:
     exhaustive(unsigned preemptions, unsigned stale_values) noexcept
@@ -95,12 +100,13 @@ class exhaustive final : public strategy {
 
     [[nodiscard]] unsigned pick_thread(choice_point where, const candidates& among) override;
     [[nodiscard]] unsigned pick_value(choice_point where, unsigned count, bool is_near) override;
+    [[nodiscard]] bool refuses_memory(choice_point where) override;
 
  private:
     struct branch {
         unsigned taken = 0;
         unsigned count = 1;
-        enum class cost : std::uint8_t { nothing, preemption, stale } how = cost::nothing;
+        enum class cost : std::uint8_t { nothing, preemption, stale, refusal } how = cost::nothing;
     };
     [[nodiscard]] unsigned take(unsigned count, branch::cost how);
 
@@ -108,6 +114,7 @@ class exhaustive final : public strategy {
     unsigned most_stale_;
     unsigned preemptions_ = 0;
     unsigned stale_ = 0;
+    unsigned refusals_ = 0;
     std::vector<branch> path_;
     std::size_t depth_ = 0;
     bool has_begun_ = false;

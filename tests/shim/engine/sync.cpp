@@ -150,6 +150,19 @@ bool lost_wake::has_happened() const noexcept {
     return has_happened_;
 }
 
+scarce_memory::scarce_memory(unsigned most) noexcept : most_(most) {
+    if (execution* const in = execution::current()) in->refusals_left = most;
+}
+
+scarce_memory::~scarce_memory() {
+    if (execution* const in = execution::current()) in->refusals_left = 0;
+}
+
+unsigned scarce_memory::refusals() const noexcept {
+    execution* const in = execution::current();
+    return in != nullptr ? most_ - in->refusals_left : 0;
+}
+
 void interrupt_all() noexcept {
     if (execution* const in = execution::current()) {
         const execution::pause own;

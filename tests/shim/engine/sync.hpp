@@ -103,6 +103,22 @@ class lost_wake {
     bool has_happened_ = false;
 };
 
+/// While it lives, memory that any thread asks for, of the heap or of the system, may be refused: up to `most` times, where
+/// the schedule says so. One at a time. What the scenario itself allocates meanwhile is asked for, too.
+class scarce_memory {
+ public:
+    explicit scarce_memory(unsigned most = 1) noexcept;
+    scarce_memory(const scarce_memory&) = delete;
+    scarce_memory& operator=(const scarce_memory&) = delete;
+    ~scarce_memory();
+
+    /// So far.
+    [[nodiscard]] unsigned refusals() const noexcept;
+
+ private:
+    unsigned most_;
+};
+
 /// Everybody who sleeps on a futex wakes up for no reason, as for a signal.
 void interrupt_all() noexcept;
 
