@@ -20,6 +20,7 @@
 namespace chime::test::faults {
 
 failing_point allocations;
+failing_point frames;
 failing_point mappings;
 failing_point commits;
 failing_point unmappings;
@@ -73,6 +74,13 @@ void* __wrap_mmap(void* where, std::size_t bytes, int protection, int flags, int
     void* const mapped = __real_mmap(where, bytes, protection, flags, file, offset);
     if (mapped != MAP_FAILED) faults::mapped_bytes += static_cast<std::int64_t>(bytes);
     return mapped;
+}
+
+// chime::detail::take_frame().
+void* __real__ZN5chime2v06detail10take_frameEm(std::size_t bytes);
+void* __wrap__ZN5chime2v06detail10take_frameEm(std::size_t bytes) {
+    if (faults::frames.is_refused()) throw std::bad_alloc();
+    return __real__ZN5chime2v06detail10take_frameEm(bytes);
 }
 
 int __real_mprotect(void* where, std::size_t bytes, int protection);

@@ -20,6 +20,8 @@ class failing_point {
     void fail_after(std::uint64_t successes) { begin(successes, std::numeric_limits<std::uint64_t>::max()); }
     /// So many more requests succeed, the next one fails, all later ones succeed again.
     void fail_only(std::uint64_t successes) { begin(successes, 1); }
+    /// One request in so many fails, as if drawn, until recover().
+    void fail_one_in(std::uint64_t odds) { begin(0, std::numeric_limits<std::uint64_t>::max(), odds); }
     void recover() { is_active_.store(false); }
 
     /// One request: true if it has to fail.
@@ -27,6 +29,7 @@ class failing_point {
         if (!is_active_.load(std::memory_order_relaxed)) return false;
         const std::uint64_t number = requests_.fetch_add(1);
         if (number < first_.load() || number - first_.load() >= count_.load()) return false;
+        if (((number * 0x9e3779b97f4a7c15U) >> 32U) % odds_.load() != 0) return false;
         refusals_.fetch_add(1);
         return true;
     }
@@ -35,11 +38,12 @@ class failing_point {
     [[nodiscard]] std::uint64_t refusals() const noexcept { return refusals_.load(); }
 
  private:
-    void begin(std::uint64_t first, std::uint64_t count) {
+    void begin(std::uint64_t first, std::uint64_t count, std::uint64_t odds = 1) {
         requests_ = 0;
         refusals_ = 0;
         first_ = first;
         count_ = count;
+        odds_ = odds;
         is_active_ = true;
     }
 
@@ -47,12 +51,14 @@ class failing_point {
     std::atomic<std::uint64_t> requests_{0};
     std::atomic<std::uint64_t> first_{0};
     std::atomic<std::uint64_t> count_{0};
+    std::atomic<std::uint64_t> odds_{1};
     std::atomic<std::uint64_t> refusals_{0};
 };
 
 namespace faults {
 
 extern failing_point allocations;  ///< operator new; not under the thread sanitizer, which has its own.
+extern failing_point frames;       ///< What comes out of the pool for frames and closures, however full that is.
 extern failing_point mappings;     ///< mmap: a range of addresses is reserved.
 extern failing_point commits;      ///< mprotect: memory is put behind it.
 extern failing_point unmappings;   ///< munmap.

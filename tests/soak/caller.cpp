@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "soak/caller.hpp"
 
-#include <chime/cpu_pool.hpp>
-#include <chime/sleep.hpp>
+#include "soak/small_steps.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
 namespace chime::soak {
 
-namespace {
-
 using namespace std::chrono_literals;
-
-/// Random trouble for whoever runs it: mostly none.
-void linger(test::random_source& random) {
-    if (random.one_in(4)) std::this_thread::yield();
-    if (random.one_in(200)) test::spin(random.below(20'000));
-}
-
-}  // namespace
 
 gift exchange::swap(const gift& given) {
     constexpr std::size_t most = 256;
@@ -39,6 +29,14 @@ void exchange::clear() {
 }
 
 void caller::step() {
+    try {
+        step_or_throw();
+    } catch (const std::bad_alloc&) {
+        kept_.refused.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+void caller::step_or_throw() {
     kept_.operations.fetch_add(1, std::memory_order_relaxed);
     switch (random_.below(100)) {
     case 0: get_stuck(); break;
@@ -85,22 +83,42 @@ void caller::arm() {
     if (its.tracked.is_pending()) return;
     its.home = some_home();
     const auto delay = some_delay();
-    const time_point deadline = chime::clock::now() + delay;
-    its.number = its.tracked.begin(deadline);
-    const auto callback = [this, &its, number = its.number] { fire(its.tracked, number); };
+    const time_point deadline = rig_.now(its.home) + delay;
+    its.number = its.tracked.begin(its.home, deadline);
+    if (random_.one_in(16)) {
+        // More than any pool has at hand.
+        const std::array<char, 2'000> large{};
+        arm(its, delay, deadline, [this, &its, number = its.number, large] {
+            fire(its.tracked, number + static_cast<std::uint64_t>(large[0]));
+        });
+    } else {
+        arm(its, delay, deadline, [this, &its, number = its.number] { fire(its.tracked, number); });
+    }
+}
+
+template <class Function>
+void caller::arm(own_timer& its, std::chrono::nanoseconds delay, time_point deadline, const Function& function) {
     timers& all = rig_.timers_of(its.home);
-    its.handle = random_.one_in(2) ? all.after(delay, callback) : all.at(deadline, callback);
+    try {
+        its.handle = random_.one_in(2) ? all.after(delay, function) : all.at(deadline, function);
+    } catch (const std::bad_alloc&) {
+        kept_.require(its.tracked.end(its.number), "a timer that was refused has fired");
+        its.number = 0;
+        throw;
+    }
 }
 
 void caller::fire(tracked_timer& its, std::uint64_t number) {
-    const time_point now = chime::clock::now();
-    const auto late = now - its.allowed_from();
+    const std::size_t home = its.home();
+    const auto late = rig_.now(home) - its.allowed_from();
     if (late < duration::zero()) {
         kept_.early.fetch_add(1);
         kept_.broken("L3: a timer fired before its deadline");
     }
     std::int64_t latest_ns = kept_.latest_ns.load(std::memory_order_relaxed);
-    while (late.count() > latest_ns && !kept_.latest_ns.compare_exchange_weak(latest_ns, late.count())) {}
+    // Where the clock has jumped, it says nothing.
+    while (home != rig::jumping_home && late.count() > latest_ns &&
+           !kept_.latest_ns.compare_exchange_weak(latest_ns, late.count())) {}
     kept_.require(its.end(number), "L4: a timer fired twice, or after it was cancelled");
 }
 
@@ -128,7 +146,7 @@ void caller::postpone_one() {
     if (!its.tracked.is_pending()) return;
     const auto delay = some_delay();
     const time_point before = its.tracked.allowed_from();
-    const time_point after = chime::clock::now() + delay;
+    const time_point after = rig_.now(its.home) + delay;
     // While both may be in force, it may fire at the earlier one.
     its.tracked.allow_from(std::min(before, after));
     const bool is_postponed = rig_.timers_of(its.home).postpone(its.handle, delay);
@@ -162,14 +180,13 @@ void caller::use_foreign() {
 
 void caller::arm_with_token() {
     cancel_source source;
-    std::array<own_timer*, 8> armed{};
-    for (own_timer*& each : armed) {
+    for (int left = 8; left != 0; --left) {
         own_timer& its = some_timer();
         if (its.tracked.is_pending()) continue;
-        each = &its;
         its.home = some_home();
+        its.number = 0;  // Not to be cancelled by hand: the closure would tell, too.
         const auto delay = some_delay();
-        its.number = its.tracked.begin(chime::clock::now() + delay);
+        const std::uint64_t number = its.tracked.begin(its.home, rig_.now(its.home) + delay);
         // What the token ends is ended here: the closure tells.
         struct told {
             tracked_timer* timer;
@@ -183,18 +200,15 @@ void caller::arm_with_token() {
         };
         its.handle = rig_.timers_of(its.home).after(
             delay,
-            [this, end = told(&its.tracked, its.number)]() mutable {
+            [this, end = told(&its.tracked, number)]() mutable {
                 tracked_timer* const timer = std::exchange(end.timer, nullptr);
                 fire(*timer, end.number);
             },
             source.token());
     }
     linger(random_);
+    // Whoever is not cancelled comes to its end by itself.
     if (!random_.one_in(3)) source.request_cancel();
-    // Whoever was not cancelled is pending or has ended by itself; those that are pending come to their end.
-    for (own_timer* const each : armed) {
-        if (each != nullptr) each->number = 0;  // Not to be cancelled by hand: the closure would tell, too.
-    }
 }
 
 void caller::repeat() {
@@ -210,104 +224,21 @@ void caller::repeat() {
     constexpr std::array policies{missed_ticks::skip, missed_ticks::burst, missed_ticks::delay};
     const std::size_t home = some_home();
     const auto period = std::chrono::microseconds{500 + random_.below(20'000)};
-    const time_point first = chime::clock::now() + period;
-    periodic_.emplace_back(home, rig_.timers_of(home).every(period, policies[random_.below(3)], [this, first] {
-        if (chime::clock::now() < first) {
-            kept_.early.fetch_add(1);
-            kept_.broken("L3: a periodic timer fired before its first deadline");
-        }
-    }));
+    const time_point first = rig_.now(home) + period;
+    const missed_ticks policy = policies[random_.below(3)];
+    // Nobody makes up for all the ticks that a clock has jumped over.
+    const bool would_burst = home == rig::jumping_home && policy == missed_ticks::burst;
+    const auto tick = [this, first, home] {
+        if (rig_.now(home) >= first) return;
+        kept_.early.fetch_add(1);
+        kept_.broken("L3: a periodic timer fired before its first deadline");
+    };
+    periodic_.emplace_back(home, rig_.timers_of(home).every(period, would_burst ? missed_ticks::skip : policy, tick));
 }
 
 void caller::post_one() {
-    posted_.fetch_add(1);
-    rig_.loop(random_.below(rig::homes - 1)).post([this] { posted_.fetch_sub(1); });
-}
-
-// --- Tasks.
-
-task<int> caller::nap(std::size_t home, int naps, cancel_token token, std::uint64_t seed) {
-    test::random_source random(seed);
-    int cancelled = 0;
-    for (int count = 0; count < naps && cancelled == 0; ++count) {
-        const auto delay = std::chrono::microseconds{random.below(random.one_in(8) ? 5'000 : 200)};
-        const time_point until = chime::clock::now() + delay;
-        auto pause = random.one_in(2) ? rig_.timers_of(home).sleep_for(delay, token)
-                                      : rig_.timers_of(home).sleep_until(until, token);
-        const wake_reason reason = co_await pause;
-        if (reason == wake_reason::cancelled) ++cancelled;
-        if (reason == wake_reason::elapsed && chime::clock::now() < until) {
-            kept_.early.fetch_add(1);
-            kept_.broken("L3: a sleeper was woken before its time");
-        }
-        linger(random);
-    }
-    tasks_.fetch_sub(1);
-    co_return naps;
-}
-
-/// Goes from home to home, sleeping in each.
-task<> caller::hop(std::uint64_t seed) {
-    test::random_source random(seed);
-    for (int hops = 0; hops < 6; ++hops) {
-        const std::size_t home = random.below(rig::homes);
-        scheduler& next = home + 1 == rig::homes ? rig_.workers().get_scheduler() : rig_.loop(home).get_scheduler();
-        auto going = next.schedule();
-        co_await going;
-        auto pause = sleep_for(std::chrono::microseconds{random.below(1'000)});
-        co_await pause;
-    }
-    tasks_.fetch_sub(1);
-}
-
-task<> caller::compute(std::size_t loop, int number) {
-    auto job = rig_.loop(loop).cpu_pool().submit([number] { return number * 2; });
-    const int result = co_await job;
-    kept_.require(result == number * 2, "a job gave the wrong result");
-    tasks_.fetch_sub(1);
-}
-
-void caller::spawn_one() {
-    if (tasks_ > 500) return;
-    const std::size_t home = some_home();
-    const std::uint64_t seed = random_.next();
-    tasks_.fetch_add(1);
-    switch (random_.below(4)) {
-    case 0:
-        if (home + 1 == rig::homes) {
-            spawn_detached(rig_.workers(), hop(seed));
-        } else {
-            spawn_detached(rig_.loop(home), hop(seed));
-        }
-        return;
-    case 1: {
-        const std::size_t loop = random_.below(rig::homes - 1);
-        spawn_detached(rig_.loop(loop), compute(loop, static_cast<int>(random_.below(1'000))));
-        return;
-    }
-    default: break;
-    }
-    const int naps = static_cast<int>(random_.below(8));
-    const cancel_token token = random_.one_in(2) ? source_.token() : cancel_token{};
-    auto joined = home + 1 == rig::homes ? spawn(rig_.workers(), nap(home, naps, token, seed))
-                                         : spawn(rig_.loop(home), nap(home, naps, token, seed));
-    if (joins_.size() < most_joins && random_.one_in(2)) joins_.push_back(std::move(joined));
-    if (random_.one_in(200)) {
-        source_.request_cancel();
-        source_ = {};
-    }
-}
-
-void caller::end_one_join() {
-    if (joins_.empty()) return;
-    const auto position = static_cast<std::ptrdiff_t>(random_.below(joins_.size()));
-    join_handle<int> joined = std::move(joins_[static_cast<std::size_t>(position)]);
-    joins_.erase(joins_.begin() + position);
-    if (random_.one_in(2)) joined.cancel();
-    if (!joined.is_done() && !random_.one_in(16)) return;  // Dropped: it runs on its own.
-    joined.wait();
-    const int naps = joined.take();
-    kept_.require(naps >= 0 && naps < 8, "a task gave the wrong result");
+    io_context& loop = rig_.loop(random_.below(rig::homes - 1));
+    count_unless_refused(posted_, [&] { loop.post([this] { posted_.fetch_sub(1); }); });
 }
 
 // --- Trouble.
@@ -316,10 +247,12 @@ void caller::end_one_join() {
 void caller::get_stuck() {
     if (!random_.one_in(10)) return;
     const auto stuck_for = std::chrono::microseconds{random_.below(random_.one_in(20) ? 100'000 : 5'000)};
-    posted_.fetch_add(1);
-    rig_.timers_of(some_home()).after(0s, [this, stuck_for] {
-        std::this_thread::sleep_for(stuck_for);
-        posted_.fetch_sub(1);
+    timers& home = rig_.timers_of(some_home());
+    count_unless_refused(posted_, [&] {
+        home.after(0s, [this, stuck_for] {
+            std::this_thread::sleep_for(stuck_for);
+            posted_.fetch_sub(1);
+        });
     });
 }
 

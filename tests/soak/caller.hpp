@@ -44,10 +44,16 @@ class exchange {
 class caller {
  public:
     caller(rig& used, promises& kept, exchange& shared, std::uint64_t seed)
-        : rig_(used), kept_(kept), shared_(shared), random_(seed) {}
+        : rig_(used), kept_(kept), shared_(shared), random_(seed) {
+        // What was armed, spawned or added is written down without memory.
+        periodic_.reserve(most_periodic);
+        joins_.reserve(most_joins);
+        added_.reserve(most_added);
+    }
     caller(const caller&) = delete;
     caller& operator=(const caller&) = delete;
 
+    /// Refused for want of memory, it has done nothing, and the next one is tried.
     void step();
 
     /// Before everything comes to rest: lets go of what would go on for ever.
@@ -69,8 +75,12 @@ class caller {
         std::uint64_t number = 0;
     };
 
+    void step_or_throw();
+
     // Timers.
     void arm();
+    template <class Function>
+    void arm(own_timer& its, std::chrono::nanoseconds delay, time_point deadline, const Function& function);
     void fire(tracked_timer& its, std::uint64_t number);
     void cancel_one();
     void postpone_one();
@@ -82,6 +92,7 @@ class caller {
 
     // Tasks.
     void spawn_one();
+    void spawn_something();
     void end_one_join();
     task<int> nap(std::size_t home, int naps, cancel_token token, std::uint64_t seed);
     task<> hop(std::uint64_t seed);

@@ -7,6 +7,7 @@
 #include "soak/options.hpp"
 #include "soak/promises.hpp"
 #include "soak/rig.hpp"
+#include "soak/trouble.hpp"
 
 #include <algorithm>
 #include <array>
@@ -94,6 +95,7 @@ class soak_run {
     }
 
     [[nodiscard]] const promises& kept() const { return kept_; }
+    [[nodiscard]] const trouble& met() const { return trouble_; }
     [[nodiscard]] std::uint64_t rounds() const { return rounds_; }
     [[nodiscard]] std::size_t growth_mib() const { return most_mib_ > first_mib_ ? most_mib_ - first_mib_ : 0; }
 
@@ -113,6 +115,7 @@ class soak_run {
         }
         while (steady::now() < round_end && is_interrupted == 0) {
             std::this_thread::sleep_for(100ms);
+            trouble_.strike();
             if (is_on_terminal_) show('\r');
         }
         is_over = true;
@@ -145,6 +148,7 @@ class soak_run {
     exchange shared_;
     std::vector<std::unique_ptr<caller>> callers_;
     rig rig_{kept_};
+    trouble trouble_{rig_, wanted_.seed * 16 + 15};
     std::uint64_t rounds_ = 0;
     std::size_t first_mib_ = 0;
     std::size_t most_mib_ = 0;
@@ -174,6 +178,10 @@ int run_all(const options& wanted) {
                     static_cast<unsigned long long>(run.kept().operations.load()),
                     static_cast<unsigned long long>(run.kept().early.load()),
                     static_cast<double>(run.kept().latest_ns.load()) / 1e6, run.growth_mib());
+        std::printf("   memory refused %llu times, to callers %llu; a clock jumped ahead %llu times\n",
+                    static_cast<unsigned long long>(run.met().refusals()),
+                    static_cast<unsigned long long>(run.kept().refused.load()),
+                    static_cast<unsigned long long>(run.met().jumps()));
     }
     for (int looks = 0; looks < 200 && entries_of("/proc/self/task") > threads; ++looks) {
         std::this_thread::sleep_for(5ms);

@@ -23,8 +23,9 @@ bool read_number(std::string_view text, Number least, Number most, Number& into)
 const char* usage() noexcept {
     return "usage: chime_soak [--seconds N] [--seed S] [--help]\n"
            "\n"
-           "Two loops and a runtime under all that users can do to them, from several threads, with stuck callbacks, signals\n"
-           "and workers that come and go. Every few seconds all comes to rest, and the books are checked.\n"
+           "Two loops and a runtime under all that users can do to them, from several threads, with stuck callbacks, signals,\n"
+           "workers that come and go, a clock that jumps and memory that is refused for some milliseconds. Every few seconds\n"
+           "all comes to rest, and the books are checked.\n"
            "\n"
            "  --seconds N   how long, 1 to 604800 (60)\n"
            "  --seed S      what the threads draw their steps from, 1 or more (drawn, and printed)\n"

@@ -5,8 +5,10 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +21,11 @@ class promises {
     void broken(std::string_view sentence) {
         const std::lock_guard lock(mutex_);
         count_.fetch_add(1);
-        if (sentences_.size() < 20) sentences_.emplace_back(sentence);
+        try {
+            if (sentences_.size() < 20) sentences_.emplace_back(sentence);
+        } catch (const std::bad_alloc&) {
+            return;  // It counts all the same.
+        }
     }
     void require(bool holds, std::string_view sentence) {
         if (!holds) broken(sentence);
@@ -27,10 +33,12 @@ class promises {
     [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(); }
     [[nodiscard]] std::vector<std::string> sentences() const {
         const std::lock_guard lock(mutex_);
+        if (sentences_.empty() && count() != 0) return {"something, when there was no memory to say what"};
         return sentences_;
     }
 
     std::atomic<std::uint64_t> operations{0};
+    std::atomic<std::uint64_t> refused{0};  ///< For want of memory.
     std::atomic<std::uint64_t> early{0};
     std::atomic<std::int64_t> latest_ns{0};  ///< How late the latest one was.
 
@@ -46,9 +54,10 @@ class promises {
 /// and given other deadlines, by the thread that owns it.
 class tracked_timer {
  public:
-    /// The number of the new timer.
-    std::uint64_t begin(time_point deadline) noexcept {
+    /// The number of the new timer, which is armed with that home.
+    std::uint64_t begin(std::size_t home, time_point deadline) noexcept {
         const std::uint64_t number = (word_.load() >> 1U) + 1;
+        home_ = home;
         allow_from(deadline);
         word_.store(number << 1U | 1U);
         return number;
@@ -56,6 +65,8 @@ class tracked_timer {
     /// It must not fire before.
     void allow_from(time_point deadline) noexcept { deadline_ns_.store(deadline.time_since_epoch().count()); }
     [[nodiscard]] time_point allowed_from() const noexcept { return time_point{duration{deadline_ns_.load()}}; }
+
+    [[nodiscard]] std::size_t home() const noexcept { return home_.load(); }
 
     /// False: it has ended before.
     bool end(std::uint64_t number) noexcept {
@@ -66,6 +77,7 @@ class tracked_timer {
 
  private:
     std::atomic<std::uint64_t> word_{0};
+    std::atomic<std::size_t> home_{0};
     std::atomic<duration::rep> deadline_ns_{0};
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "runtime/watchdog.hpp"
+#include "soak/jumping_clock.hpp"
 #include "soak/promises.hpp"
 
 #include <chime/io_context.hpp>
@@ -11,13 +11,35 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <thread>
 
 namespace chime::soak {
 
-/// What is put under load: two loops on threads of their own, and a runtime. The first two homes are the loops.
+/// Runs a loop until it is out of work and nobody wants to keep it. Short of memory, it goes on as soon as there is some.
+class tireless_loop {
+ public:
+    tireless_loop(io_context& driven, promises& kept)
+        : guard_(driven.make_work_guard()), thread_([&driven, &kept] { run(driven, kept); }) {}
+    tireless_loop(const tireless_loop&) = delete;
+    tireless_loop& operator=(const tireless_loop&) = delete;
+    ~tireless_loop() {
+        guard_.reset();
+        thread_.join();
+    }
+
+ private:
+    static void run(io_context& driven, promises& kept) noexcept;
+
+    io_context::work_guard guard_;
+    std::thread thread_;
+};
+
+/// What is put under load: two loops on threads of their own, and a runtime. The first two homes are the loops; the second of
+/// them follows a clock that jumps.
 class rig {
  public:
     static constexpr std::size_t homes = 3;
+    static constexpr std::size_t jumping_home = 1;
 
     explicit rig(promises& kept);
 
@@ -26,6 +48,9 @@ class rig {
     }
     [[nodiscard]] io_context& loop(std::size_t which) noexcept { return *loops_[which]; }
     [[nodiscard]] runtime& workers() noexcept { return workers_; }
+    [[nodiscard]] jumping_clock& jumping() noexcept { return jumping_; }
+    /// The time of that home.
+    [[nodiscard]] time_point now(std::size_t home) noexcept { return timers_of(home).now(); }
 
     [[nodiscard]] std::uint64_t pending() const;
 
@@ -39,8 +64,9 @@ class rig {
     void check(const timer_stats& sums, std::uint64_t most_stale, std::size_t home);
 
     promises& kept_;
+    jumping_clock jumping_;
     std::array<std::unique_ptr<io_context>, homes - 1> loops_;
-    std::array<std::unique_ptr<test::loop_thread>, homes - 1> threads_;
+    std::array<std::unique_ptr<tireless_loop>, homes - 1> threads_;
     runtime workers_;
 };
 
