@@ -187,7 +187,9 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     };
     if (begins_with_ready_) [[unlikely]]
         run_some();
-    if (answer.ran < most) fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
+    const bool skips_timers = base::has(base::old_bug::runs_tasks_alone) && ready_count() != 0;
+    if (answer.ran < most && !skips_timers)
+        fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
     if (!begins_with_ready_) run_some();
     is_in_turn_ = false;
     // Whoever postpones what is due may have been interrupted, and needs a processor: ours, if we have nothing else to do.

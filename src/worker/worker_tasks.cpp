@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/check.hpp"
+#include "base/old_bug.hpp"
 #include "base/thread.hpp"
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
@@ -378,7 +379,7 @@ void worker::destroy_task(unit_index index) noexcept {
     {
         const user_code destructors(*this);
         std::coroutine_handle<> frame = its.frame();
-        promise_base* promise = its.innermost;
+        promise_base* promise = base::has(base::old_bug::destroys_by_frame) ? nullptr : its.innermost;
         while (promise != nullptr) {
             const std::coroutine_handle<> continuation = promise->continuation;
             promise_base* const parent = promise->parent;

@@ -75,10 +75,10 @@ class Figures:
         return tuple(map(int, found[-1])) if found else None
 
     def old_bugs(self):
-        """How many bugs of history were put back, and how many of them a scenario has noticed."""
+        """How many bugs of history were put back, in the shim and in the wheel, and how many of them were noticed."""
         found = [match for case in self.cases["release"]
                  for match in re.findall(r"^(\d+) old bugs: (\d+) noticed", case[3], re.MULTILINE)]
-        return tuple(map(int, found[-1])) if found else None
+        return tuple(sum(int(number) for number in column) for column in zip(*found)) if found else None
 
     def interleavings(self):
         """How many schedules `scripts/soak --interleavings` has tried last."""

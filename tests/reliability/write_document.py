@@ -66,7 +66,7 @@ def figures_table(figures):
         ["– harmless, each with a reason", number(mutants[2] if mutants else None)],
         ["– not noticed", number(mutants[3] if mutants else None)],
         ["old bugs that were put back", number(old_bugs[0] if old_bugs else None)],
-        ["– noticed by the scenario that is named for them", number(old_bugs[1] if old_bugs else None)],
+        ["– noticed by the test that is named for them", number(old_bugs[1] if old_bugs else None)],
         ["inputs that the fuzzers have tried", number(figures.sum_of(r"number_of_executed_units:\s*(\d+)", "fuzz"))],
     ]
     return table(["what", "how many"], rows)

@@ -10,6 +10,7 @@
 #include <chime/spawn.hpp>
 #include <chime/task.hpp>
 #include <chime/timer_cell.hpp>
+#include <chime/timers.hpp>
 
 #include <gtest/gtest.h>
 
@@ -19,15 +20,17 @@
 #include <optional>
 #include <utility>
 
-// Waits of an unusual kind: tasks that only let others run, and coroutines that wait in the place of a task that has started
-// them beside itself.
+// Waits of an unusual kind: tasks that only let others run, tasks deep inside of others, and coroutines that wait in the place
+// of a task that has started them beside itself.
 
 namespace {
 
 using namespace chime;
 using namespace std::chrono_literals;
 using shim::require;
+using shim::require_equal;
 using shim::thread;
+using test::account;
 using test::crew_threads;
 using test::eager;
 using test::small_crew;
@@ -73,6 +76,60 @@ CHIME_SCENARIO(task, that_yields_goes_on_at_once_wherever_somebody_takes_it, .sh
     crew_threads workers(both, {&small_crew::drive, &small_crew::drive});
     both.spawn(yield_twice(both));
     workers.finish();
+}
+
+task<> yield_until(const account& fired) {
+    while (fired.ran() == 0) {
+        auto others = yield();
+        co_await others;
+    }
+}
+
+/// There is always something ready, and a timer is due all the same.
+CHIME_SCENARIO(task, that_yields_until_a_timer_has_fired_comes_to_its_end, .share = 4) {
+    small_loop loop;
+    account fired;
+    const time_point due = shim::now();
+    spawn_detached(*loop, yield_until(fired));
+    thread other([&] { loop->timers().at(due, test::exact_callback(fired, due)); }, "other");
+    loop->run();
+    other.join();
+    loop->run();
+    fired.require_ended(1, 1);
+    loop.require_rest();
+}
+
+// --- Deep inside.
+
+/// Some of the frames own a timer. In this build a task that begins inside of another one is called by it, and takes stack;
+/// one that goes on later is not.
+task<> sink(io_context& on, account& owned, int depth) {
+    constexpr int some = 100;
+    std::optional<scoped_timer> mine;
+    if (depth % some == 0) {
+        mine.emplace(on.timers(), on.timers().after(1h, test::any_callback(owned)));
+        auto others = yield();
+        co_await others;
+    }
+    if (depth == 0) {
+        auto pause = sleep_for(1h);
+        co_await pause;
+    } else {
+        auto below = sink(on, owned, depth - 1);
+        co_await std::move(below);
+    }
+}
+
+/// It ends with its loop from the inside out; from the outside in, it would take more stack than there is.
+CHIME_SCENARIO(task, that_sleeps_deep_inside_of_others_ends_with_its_loop, .is_alone = true) {
+    account owned;
+    {
+        small_loop loop;
+        spawn_detached(*loop, sink(*loop, owned, 3'000));
+        while (loop->poll() != 0) {}
+        require_equal(loop->timers().stats().pending, 32, "timers of frames, and a sleep");
+    }
+    owned.require_ended(0, 31);
 }
 
 // --- Telling the time.

@@ -178,7 +178,8 @@ void check(const scenario& checked) {
     if (const std::uint64_t seed = wanted("CHIME_SEED", 0); seed != 0) {
         found = try_seeds(checked.body, seed, 1);
     } else {
-        const std::uint64_t count = wanted("CHIME_SEEDS", std::max<std::uint64_t>(1, quick_seeds / checked.share));
+        const std::uint64_t drawn = wanted("CHIME_SEEDS", std::max<std::uint64_t>(1, quick_seeds / checked.share));
+        const std::uint64_t count = checked.is_alone ? 1 : drawn;
         found = try_seeds(checked.body, wanted("CHIME_FIRST_SEED", 1), count);
         const std::uint64_t usual =
             std::getenv("CHIME_SEEDS") != nullptr ? count * schedules_per_seed : quick_schedules;

@@ -19,6 +19,7 @@ struct scenario {
     const char* name;
     void (*body)();
     unsigned share = 1;         ///< A quick run draws one in so many of its seeds: for those that take long.
+    bool is_alone = false;      ///< It has one thread, so one seed is as good as all of them.
     bool is_small = false;      ///< All schedules with two preemptions are tried, too.
     unsigned stale_values = 1;  ///< And with so many old values.
 };
