@@ -42,8 +42,8 @@ old_bug("B09: what comes later and is due earlier does not change the earliest d
     [[if (!@HAS@ || target.min == end_of_time) target.min = std::min(target.min, added.deadline);]])
 old_bug("B09: what is moved to an earlier time is looked for at the later one"
     "wheel_postpone.hundred_thousand_random_postponements_agree_with_the_model" ${wheel}
-    [[return unit > current && place < far_away && unit - current > ahead;]]
-    [[return @HAS@ || (unit > current && place < far_away && unit - current > ahead);]])
+    [[return (ticket | mark_mask) < target;]]
+    [[return (ticket | mark_mask) < target || (@HAS@ && (ticket & gone) == 0);]])
 old_bug("B14: one that is far away hides those that are near"
     "wheel_levels.a_ten_year_timer_never_hides_a_near_one_wherever_the_wheel_starts" ${wheel}
     [[return static_cast<unsigned>(std::countr_zero(occupied_levels_));]]
