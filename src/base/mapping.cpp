@@ -2,6 +2,7 @@
 #include "base/mapping.hpp"
 
 #include "base/check.hpp"
+#include "base/poison.hpp"
 
 #include <cerrno>
 #include <cstdint>
@@ -88,6 +89,8 @@ bool mapping::commit(std::size_t bytes) noexcept {
 }
 
 void mapping::release() noexcept {
+    // Whoever gets these addresses next knows nothing of who had them; that of g++ does not forget it by itself.
+    unpoison(data_, committed_bytes_);
     // If the range cannot be cut out, it stays reserved, but its memory goes back all the same.
     if (!unmap(data_, reserved_bytes_)) ::madvise(data_, reserved_bytes_, MADV_DONTNEED);
     data_ = nullptr;

@@ -19,6 +19,12 @@
 
 namespace chime::inline v0::base {
 
+#ifdef CHIME_ADDRESS_SANITIZER
+inline constexpr bool poisons_memory = true;
+#else
+inline constexpr bool poisons_memory = false;
+#endif
+
 inline void poison([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef CHIME_ADDRESS_SANITIZER
     __asan_poison_memory_region(memory, bytes);

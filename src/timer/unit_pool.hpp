@@ -4,6 +4,7 @@
 #include "base/atomic.hpp"
 #include "base/mapping.hpp"
 #include "base/mutex.hpp"
+#include "base/poison.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -27,7 +28,8 @@ inline constexpr std::size_t donated_at_once = 128;
 
 /// All records, or all slots, of one context: memory that never moves and is never unmapped while the context lives.
 ///
-/// A unit that is free is in the magazine of a worker or on the shared stack here, linked through `link`. Only the owner
+/// A unit that is free is in the magazine of a worker or on the shared stack here, linked through `link`, and sealed; whoever
+/// puts something into it unseals it. Only the owner
 /// of a unit frees it, so what it is freed into is the owner's. Any thread may take from the shared stack.
 template <class Unit, unit_index Kind>
 class unit_pool {
@@ -97,6 +99,7 @@ class unit_pool {
         if (!memory_.commit(end * sizeof(Unit))) throw std::bad_alloc();
         for (std::size_t position = used; position != end; ++position) {
             Unit* const made = ::new (static_cast<void*>(memory_.data() + position * sizeof(Unit))) Unit;
+            seal(index_of(position));
             made->link.store(position + 1 == end ? no_unit : index_of(position + 1), base::memory_order_relaxed);
         }
         used_.store(end, base::memory_order_release);  // Pairs with the acquire in size().
@@ -106,6 +109,15 @@ class unit_pool {
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
     void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index), 1); }
+
+    /// It is free: if the address sanitizer looks, it finds whoever uses what is in it all the same.
+    void seal(unit_index freed) const noexcept {
+        if constexpr (base::poisons_memory && requires(Unit & unit) { unit.seal(); }) at(freed).seal();
+    }
+    /// Somebody is about to put something into it.
+    void unseal(unit_index taken) const noexcept {
+        if constexpr (base::poisons_memory && requires(Unit & unit) { unit.unseal(); }) at(taken).unseal();
+    }
 
  private:
     [[nodiscard]] static constexpr unit_index index_in(std::uint64_t top) noexcept {
@@ -146,6 +158,7 @@ class unit_magazine {
 
     /// False: there is no memory for one more; it goes to where all take from.
     bool push(unit_index freed) noexcept {
+        pool_.seal(freed);
         if (count_ == room_ && !make_room()) [[unlikely]]
             return false;
         stack()[count_++] = freed;
@@ -153,7 +166,10 @@ class unit_magazine {
     }
 
     /// There is always memory for as many as the owner keeps in reserve.
-    void push_within_reserve(unit_index freed) noexcept { stack()[count_++] = freed; }
+    void push_within_reserve(unit_index freed) noexcept {
+        pool_.seal(freed);
+        stack()[count_++] = freed;
+    }
 
     [[nodiscard]] unit_index pop() noexcept {
         if (at_hand_ != no_unit) return std::exchange(at_hand_, no_unit);

@@ -73,12 +73,14 @@ packed_handle crew::try_arm_image(const closure_operations& operations, std::int
         refused_.add(1);
         return {};
     }
+    callbacks_.unseal(index);
     return {callbacks_.at(index).closure, index, settings_.records_locations};
 }
 
 void crew::abandon_arming(const arming& begun) noexcept {
     worker* const mine = here();
     worker::assume_owner(mine);
+    callbacks_.seal(begun.index);
     if (mine == nullptr || !mine->free_callbacks_.push(begun.index)) callbacks_.push_shared(begun.index, begun.index);
 }
 

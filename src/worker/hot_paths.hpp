@@ -97,6 +97,7 @@ inline bool worker::try_stamp_later(unit_index index, std::uint64_t life, std::i
 inline arming worker::begin_arming() {
     if (!free_callbacks_.is_empty() && has_tickets() && !crew_.is_stopped()) [[likely]] {
         const unit_index index = free_callbacks_.pop();
+        callbacks_.unseal(index);
         return {callbacks_.at(index).closure, index, settings_.records_locations};
     }
     return begin_arming_slowly();

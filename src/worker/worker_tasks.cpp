@@ -196,6 +196,7 @@ bool worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
         return false;
     }
     task_slot& next = other.slots_.at(seat);
+    next.unseal();
     next.root = its.root;
     next.set_frame(frame);
     next.innermost = promise;

@@ -37,6 +37,7 @@ void worker::free_callback(unit_index index) noexcept {
         crew_.refused_.add(1);
         return {};
     }
+    callbacks_.unseal(index);
     return {callbacks_.at(index).closure, index, settings_.records_locations};
 }
 
