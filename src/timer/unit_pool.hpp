@@ -152,6 +152,7 @@ class unit_magazine {
     /// The next one to be taken, without the stack: who cancels one timer arms another. False: there is such a one already.
     [[nodiscard]] bool keep_at_hand(unit_index freed) noexcept {
         if (at_hand_ != no_unit) return false;
+        pool_.seal(freed);
         at_hand_ = freed;
         return true;
     }

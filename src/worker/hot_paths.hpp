@@ -128,6 +128,7 @@ inline packed_handle worker::try_arm_image(const closure_operations& operations,
     if (index == no_unit) [[unlikely]]
         return {};
     callback& its = callbacks_.at(index);
+    callbacks_.unseal(index);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     // Word by word: what went to the stack as words and came back as a vector would have to wait for it.
     for (std::size_t word = 0; word < std::size(image.words); ++word) {
