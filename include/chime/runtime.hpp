@@ -154,7 +154,7 @@ class runtime {
         return chime::try_spawn(*this, std::forward<Awaitable>(awaitable), where);
     }
 
-    /// Runs `function` soon, on one of the workers; where several are free, not in the order of posting. It takes a place of
+    /// Runs `function` soon, on one of the workers, in no particular order, also where there is only one. It takes a place of
     /// max_tasks, and moves to whoever is free, like any task that is ready. An exception of it goes to on_exception.
     ///
     /// Throws std::system_error: errc::too_many_tasks, errc::stopped, errc::empty_function; std::bad_alloc; what moving the

@@ -92,12 +92,13 @@
 namespace chime {
 inline namespace v0 {
 
-/// Names one timer of one wheel, for ever: no other timer of that wheel, nor of the four billion wheels made after it,
-/// will have the same id. A value-initialised one names none.
+/// Names one timer of one wheel, for ever: no other timer of that wheel, nor of any made after it, will have the same id, until
+/// four billion identities have been given out: one to each wheel, and one more for every four billion timers that it arms. A
+/// value-initialised one names none.
 struct timer_id {
     std::uint32_t index = 0;       ///< Of its record.
     std::uint32_t generation = 0;  ///< The lower half of its arming number; never zero.
-    std::uint32_t wheel = 0;       ///< The upper half: an identity that no two wheels share.
+    std::uint32_t wheel = 0;       ///< The upper half: an identity of its wheel.
 
     friend auto operator<=>(const timer_id&,
                             const timer_id&) = default;  ///< For sorted containers; tells no order in time.
@@ -164,8 +165,9 @@ namespace detail {
 
 struct wheel_audit;  // Defined by the tests: checks every invariant of a wheel the slow way.
 
-/// Another number for every wheel of the program, whatever its type; it repeats after four billion of them.
-inline std::uint32_t next_wheel_identity() noexcept {
+/// Another number for every wheel of the program, whatever its type; it repeats after four billion of them. Visible, so that
+/// there is one count for all that is linked together, however many shared libraries with symbols of their own that is.
+[[gnu::visibility("default")]] inline std::uint32_t next_wheel_identity() noexcept {
     static std::atomic<std::uint32_t> last{0};
     std::uint32_t identity = 0;
     while (identity == 0) identity = last.fetch_add(1, std::memory_order_relaxed) + 1;  // Only uniqueness matters.
@@ -1504,7 +1506,7 @@ class timer_wheel {
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
     /// Bytes taken from the memory resource; they are kept for the life of the wheel. An empty one has about 50 kB, from
-    /// the first timers on about 200 kB: make one for each thread, not one for each connection.
+    /// the first timers on about 150 kB: make one for each thread, not one for each connection.
     [[nodiscard]] std::size_t memory() const noexcept { return memory_.bytes(); }
 
     /// The latest time given so far.

@@ -17,9 +17,11 @@ void refuse_spawn(crew& home, const char* call) {
         throw std::system_error(make_error_code(errc::stopped), std::string(call) + ": " + home.reason_of_stop());
     }
     throw std::system_error(make_error_code(errc::too_many_tasks),
-                            std::string(call) + ": as many tasks live as this " + home.noun() +
-                                " may hold; wait for some to end or raise max_tasks in its configuration (block_on() "
-                                "on a context takes two)");
+                            std::string(call) + ": this " + home.noun() + " has no place for another task (" +
+                                std::to_string(home.stats().tasks) + " live" +
+                                (home.is_alone() ? "" : ", and each worker keeps some free places at hand") +
+                                "); wait for some to end, or raise max_tasks in its configuration" +
+                                (home.is_alone() ? " (block_on() on a context takes two)" : ""));
 }
 
 bool try_spawn_frame(crew& home, const frame_maker& maker, const void* where) {

@@ -27,9 +27,10 @@ void refuse_arming(crew& home, const char* call) {
         throw std::system_error(make_error_code(errc::stopped), std::string(call) + ": " + home.reason_of_stop());
     }
     throw std::system_error(make_error_code(errc::too_many_timers),
-                            std::string(call) + ": the " + home.noun() + " holds as many timers as it may (" +
+                            std::string(call) + ": the " + home.noun() +
+                                " holds as many timers and posted functions as it may (" +
                                 std::to_string(home.stats().pending) +
-                                " are pending); cancel some, or raise max_timers in its configuration");
+                                " timers are pending); run it, cancel some, or raise max_timers in its configuration");
 }
 
 }  // namespace detail

@@ -134,6 +134,8 @@ class crew {
 
     [[nodiscard]] std::uint32_t identity() const noexcept { return identity_; }
     /// What its user calls it, for messages. A runtime has room for others even while it has one worker.
+    /// Is it a context, which has one worker and never another?
+    [[nodiscard]] bool is_alone() const noexcept { return is_alone_; }
     [[nodiscard]] const char* noun() const noexcept { return is_alone_ ? "context" : "runtime"; }
     /// Why it takes nothing any more, for messages to follow the name of a call.
     [[nodiscard]] const char* reason_of_stop() const noexcept;

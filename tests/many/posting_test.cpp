@@ -75,7 +75,7 @@ TEST(runtime_post, refused_leaves_the_function_as_it_was) {
     std::atomic<int> ran{0};
     auto function = [kept = witness(report), &ran] { ++ran; };
     EXPECT_FALSE(home.try_post(std::move(function)));
-    expect_refused(errc::too_many_tasks, "chime::runtime::post: as many tasks live as this runtime may hold",
+    expect_refused(errc::too_many_tasks, "chime::runtime::post: this runtime has no place for another task",
                    [&] { home.post(std::move(function)); });
     EXPECT_EQ(report.ends, 0) << "it was not moved from";
     sleeper.cancel();

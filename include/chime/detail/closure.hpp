@@ -154,6 +154,9 @@ template <class Function>
 [[noreturn]] void explain_refusal() {
     using kept = std::decay_t<Function>;
     static_assert(
+        !requires { typename kept::promise_type; },
+        "this is a task and not a function: spawn_detached(context, std::move(task)) runs it");
+    static_assert(
         std::is_invocable_v<kept&>,
         "a callback is called without arguments, so without an error_code, too, and as an lvalue: let it take none; one "
         "that is cancelled is simply not called");
