@@ -93,6 +93,7 @@ class [[nodiscard("a hop does nothing until it is awaited")]] hop_awaitable {
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> frame) {
         // Once the task has gone, this object may be gone as well: only who stays writes into it.
+        is_refused_ = false;  // It may be awaited again.
         const bool has_gone = yield_task(home_, frame, promise_of(frame), if_refused::answers);
         if (!has_gone) is_refused_ = true;
         return has_gone;

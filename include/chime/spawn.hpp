@@ -252,9 +252,9 @@ auto spawn(Context& context, Awaitable&& awaitable,
     return joined;
 }
 
-/// On something that has no loop: the compiler says what to write.
-template <class Context, class Awaitable>
-requires(!detail::task_home<Context>) join_handle<> spawn(Context&, Awaitable&&) {
+/// On something that only leads to a context: the compiler says what to write.
+template <detail::leads_to_home Context, class Awaitable>
+join_handle<> spawn(Context&, Awaitable&&) {
     detail::ask_for_home<Context>();
     return {};
 }
@@ -264,7 +264,8 @@ requires(!detail::task_home<Context>) join_handle<> spawn(Context&, Awaitable&&)
 ///
 ///     if (auto joined = chime::try_spawn(ctx, std::move(work))) open.push_back(std::move(*joined));
 ///
-/// Throws std::system_error (errc::empty_task): that is a mistake, and no shortage; std::bad_alloc.
+/// Throws std::system_error (errc::empty_task): that is a mistake, and no shortage; std::bad_alloc, and then what was to be
+/// spawned may be destroyed.
 template <detail::task_home Context, class Awaitable>
 [[nodiscard]] std::optional<join_handle<detail::spawned_result_t<Awaitable>>>
 try_spawn(Context& context, Awaitable&& awaitable,
@@ -339,7 +340,9 @@ decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
 
 /// On a runtime, or something that has a context inside: the compiler says what to write.
 template <class Context, class Awaitable>
-requires(!std::convertible_to<Context&, io_context&>) void block_on(Context&, Awaitable&&) {
+requires(detail::leads_to_home<Context> ||
+         (detail::task_home<Context> && !std::convertible_to<Context&, io_context&>)) void block_on(Context&,
+                                                                                                    Awaitable&&) {
     static_assert(sizeof(Context) == 0,
                   "chime::block_on runs an io_context; a runtime, a virtual_context and a simulated runtime have "
                   "their own: rt.block_on(task), ctx.block_on(task), sim->block_on(task)");
@@ -354,8 +357,8 @@ void spawn_detached(Context& context, Awaitable&& awaitable,
                        nullptr, detail::pack(where));
 }
 
-template <class Context, class Awaitable>
-requires(!detail::task_home<Context>) void spawn_detached(Context&, Awaitable&&) {
+template <detail::leads_to_home Context, class Awaitable>
+void spawn_detached(Context&, Awaitable&&) {
     detail::ask_for_home<Context>();
 }
 

@@ -61,7 +61,7 @@
 ///
 /// One thread at a time. `on_due` may arm, cancel, postpone and clear, may throw, and may call `advance` (which then
 /// does nothing); it must not destroy the wheel. The destructor of `T` may do the same, except that it must not arm
-/// while the wheel is destroyed. The moves of `T` may throw, but must not touch the wheel that they move it into or
+/// while the wheel is destroyed. The moves and copies of `T` may throw, but must not touch the wheel that they move it into or
 /// out of.
 
 #if __cplusplus < 202002L
@@ -653,6 +653,10 @@ class ticket_wheel {
         return static_cast<std::size_t>(of_timers / timer_credit);
     }
 
+    /// How many tickets are stale. None while there are more timers than tickets, as when one was met whose timer somebody else
+    /// has ended, and its owner does not know yet.
+    [[nodiscard]] std::size_t stale() const noexcept { return tickets() - std::min(tickets(), live()); }
+
     /// Where a ticket for `tick` belongs now.
     [[nodiscard]] slot_number slot_for(std::uint64_t tick) const noexcept {
         return tick > current_tick_ ? slot_ahead(tick) : overdue_slot;
@@ -719,7 +723,7 @@ class ticket_wheel {
     /// arms such timers faster than they may be looked at must not keep everything from firing. For as many calls as it has
     /// only loaded it then only fires. Where there is all the time in the world, it begins anew.
     void begin_advance(std::uint64_t next_number, const work& left) noexcept {
-        check_stale_ = tickets() - live() > live() / 8;
+        check_stale_ = stale() > live() / 8;
         has_progress_ = false;
         if (goes_on() && !left.is_unlimited()) return;
         is_advancing_ = true;
@@ -1680,7 +1684,8 @@ class timer_wheel {
         return {index, static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
     }
 
-    /// The first number that goes with another identity: greater than all before, and in no other wheel.
+    /// The first number that goes with another identity: greater than all before, and in no other wheel, as long as there are
+    /// identities.
     [[nodiscard]] static std::uint64_t number_block() noexcept {
         return std::uint64_t{detail::next_wheel_identity()} << 32 | 1;
     }

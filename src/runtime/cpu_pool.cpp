@@ -91,7 +91,7 @@ void cpu_pool::enqueue(detail::pool_job_base& job) noexcept {
     mine.something_to_do.notify_one();
 }
 
-/// Waits for what runs, drops what waits.
+/// Waits for what runs, drops what waits; but for what a job that runs has submitted last, which its thread may still take.
 void cpu_pool::close() noexcept {
     state& mine = *state_;
     detail::pool_job_base* dropped = nullptr;

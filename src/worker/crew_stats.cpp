@@ -80,7 +80,7 @@ namespace detail {
 void worker::publish_wheel_counters() noexcept {
     const std::size_t tickets = wheel_.tickets();
     counters_.tickets.set(tickets);
-    counters_.stale_tickets.set(tickets - wheel_.live());
+    counters_.stale_tickets.set(wheel_.stale());
     counters_.stale_dropped.set(wheel_.stale_dropped());
     counters_.stale_vacant.set(wheel_.stale_vacant());
     counters_.compactions.set(wheel_.compactions());

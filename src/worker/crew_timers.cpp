@@ -81,7 +81,9 @@ void crew::abandon_arming(const arming& begun) noexcept {
     worker* const mine = here();
     worker::assume_owner(mine);
     callbacks_.seal(begun.index);
-    if (mine == nullptr || !mine->free_callbacks_.push(begun.index)) callbacks_.push_shared(begun.index, begun.index);
+    if (mine != nullptr && mine->free_callbacks_.push(begun.index)) return;
+    if (mine != nullptr) mine->part_with(callbacks_.at(begun.index));
+    callbacks_.push_shared(begun.index, begun.index);
 }
 
 timer_handle crew::arm(unit_index index, const closure_operations& operations, wait_limit limit) noexcept {
@@ -164,11 +166,13 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
         // Cancelled while it was prepared: it ends like any other that was cancelled.
         const state_word ending = with_state(preparing, timer_state::ending) + one_life;
         its.state.store(ending, base::memory_order_relaxed);
+        if (mine != nullptr) mine->settle_notes();
         end_cancelled(index, ending);
     } else if (mine == nullptr) {
         send(index, its, deadline);
         end_if_stopped(made);
     } else if (!is_relative_here) {
+        mine->settle_notes();
         mine->place(index, its, deadline);
     } else {
         mine->stamp_later(index, made.timer_id(), details.limit.count, true);

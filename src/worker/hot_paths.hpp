@@ -94,6 +94,12 @@ inline bool worker::try_stamp_later(unit_index index, std::uint64_t life, std::i
     return true;
 }
 
+/// Before a life begins that leaves no note: those that there are know lives by their last bits, and must not see as many
+/// lives go by as these can count.
+inline void worker::settle_notes() noexcept {
+    if (unstamped_count_ != 0) stamp();
+}
+
 inline arming worker::begin_arming() {
     if (!free_callbacks_.is_empty() && has_tickets() && !crew_.is_stopped()) [[likely]] {
         const unit_index index = free_callbacks_.pop();

@@ -186,7 +186,7 @@ class worker final : public clock_listener {
 
     /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
     /// Two words, because each is a store that waits in the processor until what came before it is through. Of the life the
-    /// last bits are enough: between the note and the stamp there are not many.
+    /// last bits are enough: between the note and the stamp there are no more lives than notes; see settle_notes().
     class unstamped {
      public:
         unstamped() noexcept = default;
@@ -324,6 +324,7 @@ class worker final : public clock_listener {
     [[nodiscard]] bool try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns,
                                        bool is_new) noexcept CHIME_REQUIRES(owner_);
     void stamp() noexcept CHIME_REQUIRES(owner_);
+    void settle_notes() noexcept CHIME_REQUIRES(owner_);
     void stamp_at(ordinal now) noexcept CHIME_REQUIRES(owner_);
     void stamp_one(const unstamped& entry, ordinal now) noexcept CHIME_REQUIRES(owner_);
     bool postpone_here(unit_index index, timed& its, state_word value, wait_limit limit) CHIME_REQUIRES(owner_);

@@ -88,6 +88,7 @@ void worker::limit_wait(unit_index index, wait_limit limit) noexcept {
     its.set_number(take_number());
     count_arm();
     if (limit.is_absolute != 0) {
+        settle_notes();
         place_sleep(index, its, crew_.deadline_of(limit));
     } else {
         // One look at the clock for this and for what the task has armed before.

@@ -53,6 +53,7 @@ void worker::reserve_tickets() {
     if (limit.is_absolute == 0) {
         stamp_later(made.index, made.timer_id(), limit.count, true);
     } else {
+        settle_notes();
         callback& its = callbacks_.at(made.index);
         its.set_deadline(crew_.deadline_of(limit));
         place(made.index, its, its.deadline_now());

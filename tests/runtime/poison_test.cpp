@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What is free is out of bounds: the address sanitizer says so to whoever uses it, although the memory is there. The words,
-// which anybody may look at, are not. In other builds there is nothing to see.
+// which anybody may look at, are not. It is compiled for that alone.
 
 #include "base/poison.hpp"
 #include "task/task_slot.hpp"
@@ -24,23 +24,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class poison : public ::testing::Test {
- protected:
-    void SetUp() override {
-#ifndef CHIME_ADDRESS_SANITIZER
-        GTEST_SKIP() << "there is no address sanitizer in this build";
-#endif
-    }
-};
-
-using poison_death = poison;
-
-bool is_poisoned([[maybe_unused]] const volatile void* address) {
-#ifdef CHIME_ADDRESS_SANITIZER
+bool is_poisoned(const volatile void* address) {
     return __asan_address_is_poisoned(const_cast<const void*>(address)) != 0;
-#else
-    return false;
-#endif
 }
 
 /// So many bytes from this member on are out of bounds, and nothing else.
@@ -53,7 +38,7 @@ void expect_only_poisoned(const Unit& unit, const Member& first, std::size_t byt
     }
 }
 
-TEST_F(poison, of_a_free_record_leaves_its_words_alone) {
+TEST(poison, of_a_free_record_leaves_its_words_alone) {
     detail::unit_pool<detail::callback, 0> pool(64, base::huge_pages::no);
     const detail::unit_index taken = pool.carve(1);
     detail::callback& its = pool.at(taken);
@@ -62,7 +47,7 @@ TEST_F(poison, of_a_free_record_leaves_its_words_alone) {
     EXPECT_FALSE(is_poisoned(its.closure));
 }
 
-TEST_F(poison, of_a_free_slot_leaves_its_words_alone) {
+TEST(poison, of_a_free_slot_leaves_its_words_alone) {
     detail::unit_pool<detail::task_slot, detail::slot_bit> pool(64, base::huge_pages::no);
     const detail::unit_index taken = pool.carve(1);
     detail::task_slot& its = pool.at(taken);
@@ -71,7 +56,7 @@ TEST_F(poison, of_a_free_slot_leaves_its_words_alone) {
     EXPECT_FALSE(is_poisoned(&its.root));
 }
 
-TEST_F(poison, goes_when_the_addresses_are_given_back) {
+TEST(poison, goes_when_the_addresses_are_given_back) {
     const void* place = nullptr;
     {
         detail::unit_pool<detail::callback, 0> pool(64, base::huge_pages::no);
@@ -81,7 +66,7 @@ TEST_F(poison, goes_when_the_addresses_are_given_back) {
     EXPECT_FALSE(is_poisoned(place));
 }
 
-TEST_F(poison_death, finds_who_uses_the_closure_of_a_timer_that_has_fired) {
+TEST(poison_death, finds_who_uses_the_closure_of_a_timer_that_has_fired) {
     testing::virtual_context context;
     const volatile int* place = nullptr;
     context->timers().after(1s, [&place, number = 7] { place = &number; });
@@ -90,7 +75,7 @@ TEST_F(poison_death, finds_who_uses_the_closure_of_a_timer_that_has_fired) {
     EXPECT_DEATH(static_cast<void>(*place), "use-after-poison");
 }
 
-TEST_F(poison_death, finds_who_uses_the_closure_of_a_timer_that_was_cancelled_in_a_callback) {
+TEST(poison_death, finds_who_uses_the_closure_of_a_timer_that_was_cancelled_in_a_callback) {
     testing::virtual_context context;
     const volatile int* place = nullptr;
     timer_handle periodic;
@@ -103,7 +88,7 @@ TEST_F(poison_death, finds_who_uses_the_closure_of_a_timer_that_was_cancelled_in
     EXPECT_DEATH(static_cast<void>(*place), "use-after-poison");
 }
 
-TEST_F(poison_death, finds_who_uses_the_closure_of_a_posted_function_that_has_run) {
+TEST(poison_death, finds_who_uses_the_closure_of_a_posted_function_that_has_run) {
     testing::virtual_context context;
     const volatile int* place = nullptr;
     context->post([&place, number = 7] { place = &number; });
@@ -120,7 +105,7 @@ task<> show_local(const volatile int*& place) {
     EXPECT_EQ(local, 7);
 }
 
-TEST_F(poison_death, finds_who_uses_the_frame_of_a_task_that_has_ended) {
+TEST(poison_death, finds_who_uses_the_frame_of_a_task_that_has_ended) {
     testing::virtual_context context;
     const volatile int* place = nullptr;
     spawn_detached(*context, show_local(place));

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <system_error>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -194,6 +195,31 @@ TEST(regression, b35_handles_own_nothing_and_owners_are_only_moved) {
     context.run();
     EXPECT_EQ(fired, 1);
     EXPECT_EQ(reasons, std::vector{wake_reason::elapsed});
+    check_ledger_at_rest(*context);
+}
+
+// --- Statistics.
+
+TEST(regression, a_timer_that_another_thread_cancels_while_it_is_due_leaves_no_absurd_number_of_stale_tickets) {
+    testing::virtual_context context;
+    timers& timers = context->timers();
+    const time_point deadline = timers.now() + 5ms;
+    timer_handle cancelled;
+    std::vector<std::uint64_t> seen;
+    const auto look = [&] { seen.push_back(timers.stats().stale_tickets); };
+    timers.at(deadline, [&] {
+        std::thread([&] { EXPECT_EQ(timers.cancel(cancelled), cancel_result::cancelled); }).join();
+        context->post([&] {
+            look();
+            context->post([&] { look(); });
+        });
+    });
+    cancelled = timers.at(deadline, [] { FAIL() << "it was cancelled"; });
+    timers.at(deadline, [&] { look(); });
+    timers.at(deadline + 5ms, [&] { look(); });
+    context.run();
+    EXPECT_EQ(seen.size(), 4U);
+    for (const std::uint64_t stale : seen) EXPECT_LE(stale, 4U);
     check_ledger_at_rest(*context);
 }
 

@@ -20,6 +20,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace chime::test {
 namespace {
@@ -246,6 +247,45 @@ TEST(try_schedule, answers_whether_the_task_is_there_now) {
     EXPECT_EQ(answer, true) << "on its own context there always is a place";
     full.run();
     for (testing::virtual_context* const each : {&here, &there, &full}) check_ledger_at_rest(**each);
+}
+
+task<> hop_when_possible(io_context& there, std::vector<bool>& answers) {
+    auto hop = there.get_scheduler().try_schedule();
+    do {
+        answers.push_back(co_await hop);
+        if (!answers.back()) co_await sleep_for(1min);
+    } while (!answers.back() && answers.size() < 100);
+}
+
+TEST(try_schedule, awaited_again_after_a_refusal_answers_anew) {
+    testing::virtual_context here;
+    testing::virtual_context full({.max_tasks = 1});
+    auto occupant = spawn(*full, answer_after(1h, 1));
+    std::vector<bool> answers;
+    spawn_detached(*here, hop_when_possible(*full, answers));
+    here.advance(90s);
+    EXPECT_EQ(answers, (std::vector{false, false}));
+    full.run();
+    here.run();
+    full.run();
+    EXPECT_EQ(answers, (std::vector{false, false, true}));
+    for (testing::virtual_context* const each : {&here, &full}) check_ledger_at_rest(**each);
+}
+
+namespace elsewhere {
+
+struct pool {};
+
+template <class Pool, class Awaitable>
+int spawn(Pool&, Awaitable&&) {
+    return 42;
+}
+
+}  // namespace elsewhere
+
+TEST(spawn, of_somebody_else_is_found_where_it_was_meant) {
+    elsewhere::pool pool;
+    EXPECT_EQ(spawn(pool, answer_after(1h, 1)), 42);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 namespace chime {
 inline namespace v0 {
@@ -21,6 +22,13 @@ struct context_access {
 template <class Context>
 concept task_home = requires(Context& context) {
     { context_access::home_of(context) } -> std::same_as<crew&>;
+};
+
+/// What only leads to one: a pointer, a virtual_context, a simulation. Nothing else, because these overloads would otherwise be
+/// found by name for whatever somebody else spawns on.
+template <class Context>
+concept leads_to_home = requires(Context& context) {
+    requires task_home<std::remove_reference_t<decltype(*context)>>;
 };
 
 /// For what was given something else.
