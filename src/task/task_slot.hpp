@@ -79,7 +79,7 @@ struct alignas(64) task_slot : timed {
     }
 
  private:
-    static constexpr std::size_t sealed_bytes = sizeof innermost + sizeof root;  ///< They lie side by side.
+    static constexpr std::size_t sealed_bytes = sizeof(void*) + sizeof root;  ///< They lie side by side.
 };
 static_assert(sizeof(task_slot) == 64);
 

@@ -78,7 +78,7 @@ class crew {
     /// Throws std::bad_alloc.
     [[nodiscard]] arming begin_arming();
     [[nodiscard]] packed_handle try_arm_image(const closure_operations& operations, std::int64_t delay_ns,
-                                              const closure_image& image) noexcept;
+                                              const closure_image& image) const noexcept;
     /// The closure could not be made.
     void abandon_arming(const arming& begun) noexcept;
     /// Takes the closure.

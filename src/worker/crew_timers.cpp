@@ -57,7 +57,7 @@ arming crew::begin_arming() {
 }
 
 packed_handle crew::try_arm_image(const closure_operations& operations, std::int64_t delay_ns,
-                                  const closure_image& image) noexcept {
+                                  const closure_image& image) const noexcept {
     worker* const mine = here();
     worker::assume_owner(mine);
     return mine != nullptr ? mine->try_arm_image(operations, delay_ns, image) : packed_handle{};
