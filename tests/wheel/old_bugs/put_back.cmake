@@ -74,7 +74,7 @@ old_bug("B23: what takes longer than 32 bits of ticks counts as short"
     [[const unsigned level = highest_bit / level_bits;]]
     [[const unsigned level = @HAS@ && highest_bit >= 32 ? 0 : highest_bit / level_bits;]])
 old_bug("B26: what is cancelled is held until its deadline"
-    "cancelled_timers_hold_no_memory.when_armed_and_cancelled_one_by_one" ${wheel}
+    "cancelled_timers_hold_no_memory.when_a_million_are_armed_and_then_only_cancelled" ${wheel}
     [[if (credit_ < 0)]] [[if (credit_ < 0 && !@HAS@)]])
 old_bug("B32: it fires in the tick of its deadline, before that has come"
     "wheel_levels.nothing_fires_one_nanosecond_before_its_deadline" ${wheel}
