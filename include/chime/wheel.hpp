@@ -1572,6 +1572,7 @@ class timer_wheel {
         [[nodiscard]] bool is_met_before(detail::ordinal target) const noexcept {
             return (ticket | mark_mask) < target;
         }
+        [[nodiscard]] bool has_stamp(std::uint16_t stamp) const noexcept { return (ticket & mark_mask) == stamp; }
         [[nodiscard]] std::uint16_t next_stamp() const noexcept {
             return static_cast<std::uint16_t>(((ticket | gone) + 1) & mark_mask);
         }
@@ -1587,13 +1588,17 @@ class timer_wheel {
         [[nodiscard]] record& at(std::uint32_t index) const noexcept { return *records.at(index); }
 
         [[nodiscard]] bool holds(std::uint32_t index, std::uint16_t stamp) const noexcept {
-            return at(index).is_pending() & ((at(index).ticket & record::mark_mask) == stamp);
+            const record& its = at(index);
+            const bool is_its_ticket = its.has_stamp(stamp);  // Both are looked at, or scrubbing would toss coins.
+            const bool is_pending = its.is_pending();
+            return is_pending && is_its_ticket;
         }
         bool let_go(std::uint32_t index, std::uint16_t stamp) noexcept {
             record& its = at(index);
-            const bool was_left_behind = !its.is_pending() & ((its.ticket & record::mark_mask) == stamp);
-            its.ticket |=
-                std::uint64_t{was_left_behind} * record::nowhere;  // Without a branch: scrubbing tosses coins.
+            const bool was_its_ticket = its.has_stamp(stamp);
+            const bool is_vacant = !its.is_pending();
+            const bool was_left_behind = is_vacant && was_its_ticket;
+            its.ticket |= std::uint64_t{was_left_behind} * record::nowhere;  // Without a branch, for the same reason.
             return was_left_behind;
         }
         [[nodiscard]] detail::ordinal deadline(std::uint32_t index) const noexcept { return at(index).deadline; }
