@@ -14,10 +14,10 @@ chime::timer_wheel<int>& wheel() {
 
 }  // namespace
 
-extern "C" chime::timer_id CHIME_ARM(int value) {
+chime::timer_id CHIME_ARM(int value) {
     return wheel().arm(std::chrono::steady_clock::time_point::max(), value);
 }
 
-extern "C" bool CHIME_CANCELS(chime::timer_id id) {
+bool CHIME_CANCELS(chime::timer_id id) {
     return wheel().cancel(id).has_value();
 }
