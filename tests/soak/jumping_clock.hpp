@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 namespace chime::soak {
@@ -26,11 +27,19 @@ class jumping_clock final : public clock_source {
 
     void jump(duration by) noexcept {
         ahead_ns_.fetch_add(by.count());
-        if (clock_listener* const told = listener_.load()) told->time_moved();
+        // Under the lock: the loop does not go away meanwhile, and being told does not block.
+        const std::scoped_lock lock(mutex_);
+        if (listener_ != nullptr) listener_->time_moved();
     }
 
-    void attach(clock_listener& listener) override { listener_ = &listener; }
-    void detach(clock_listener&) noexcept override { listener_ = nullptr; }
+    void attach(clock_listener& listener) override {
+        const std::scoped_lock lock(mutex_);
+        listener_ = &listener;
+    }
+    void detach(clock_listener&) noexcept override {
+        const std::scoped_lock lock(mutex_);
+        listener_ = nullptr;
+    }
     void begin_run(clock_listener&) noexcept override {}
     void end_run(clock_listener&) noexcept override {}
     bool begin_idle(clock_listener&, time_point deadline, bool) noexcept override {
@@ -50,7 +59,8 @@ class jumping_clock final : public clock_source {
 
     std::atomic<duration::rep> ahead_ns_{0};
     std::atomic<duration::rep> idle_until_ns_{never.time_since_epoch().count()};
-    std::atomic<clock_listener*> listener_{nullptr};
+    std::mutex mutex_;
+    clock_listener* listener_ = nullptr;
     std::atomic<bool> is_over_{false};
     std::thread thread_;
 };
