@@ -87,11 +87,12 @@ struct runtime_config {
     /// A helper thread that looks after the workers while any of them is awake: needed for `on_stuck` and `on_metrics`.
     bool metronome = false;
     detail::any_delay metronome_period = std::chrono::milliseconds{10};  ///< How often it looks.
-    /// A worker that has been in one piece of user code for so long is reported to `on_stuck`.
+    /// A worker that has been in one piece of user code for so long is reported to `on_stuck`; once more when it has been
+    /// there twice as long as it was then, and so on.
     detail::any_delay stuck_after = std::chrono::milliseconds{100};
     /// What a callback or a detached task has thrown, on the worker where it did. Empty: the program is terminated.
     std::function<void(std::exception_ptr)> on_exception{};
-    /// Runs on the metronome's thread, once for every piece of user code that takes too long. Must not throw.
+    /// Runs on the metronome's thread, for every piece of user code that takes too long: see stuck_after. Must not throw.
     std::function<void(const stuck_worker&)> on_stuck{};
     /// Runs on the metronome's thread with every look, for who exports numbers. Must not throw.
     std::function<void(const runtime_stats&)> on_metrics{};

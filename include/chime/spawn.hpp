@@ -288,6 +288,10 @@ try_spawn(Context& context, Awaitable&& awaitable,
 
 namespace detail {
 
+struct reference_drop {
+    void operator()(task_control* held) const noexcept { held->drop_reference(); }
+};
+
 /// Spawns a task, and before it one that waits for it: it may go to another context, and who waits stays. Neither runs until
 /// both have their places.
 template <class T>
@@ -295,6 +299,9 @@ join_handle<T> spawn_beside_waiter(io_context& context, task<T> body, const std:
     if (!body) refuse(errc::empty_task, "chime::block_on: there is nothing to run: the task was moved away before");
     join_handle<T> awaited = join_access::make<T>();
     join_state<T>& state = join_access::state_of(awaited);
+    // Who waits may run on another thread, and be through before we are.
+    state.add_reference();
+    const std::unique_ptr<join_state<T>, reference_drop> still_ours(&state);
     join_handle<T> joined = chime::spawn(context, await_once(std::move(awaited)), where);
     try {
         spawn_into(context_access::home_of(context), std::move(body), state, pack(where));

@@ -43,10 +43,13 @@ class [[nodiscard("await it to know that nothing runs any more")]] cancel_and_jo
 
     cancel_result await_resume() noexcept {
         if (wait_) wait_->await_resume();
+        unsubscribe();  // It may outlive the context from now on.
         return result_;
     }
 
  private:
+    CHIME_API void unsubscribe() noexcept;
+
     detail::crew& home_;
     timer_handle which_;
     cancel_result result_ = cancel_result::gone;
@@ -369,8 +372,8 @@ class timers {
 ///     chime::scoped_timer watchdog(ctx.timers(), ctx.timers().after(5s, [this] { give_up(); }));
 ///
 /// Move-only; must not outlive the context. `home` is the context that the timer was armed with: a timer of another one is
-/// not there, and is not cancelled. Destroyed inside the callback itself it does not wait; nor, on an io_context,
-/// inside any other callback.
+/// not there, and is not cancelled. Destroyed inside the callback itself it does not wait; nor, on an io_context, inside
+/// any other callback, unless another thread has cancelled the timer and is destroying its closure this moment.
 class [[nodiscard("a scoped_timer that is dropped at once cancels its timer")]] scoped_timer {
  public:
     scoped_timer() noexcept = default;

@@ -198,7 +198,9 @@ std::size_t io_context::poll() {
 }
 
 void io_context::stop() noexcept {
-    // Seq_cst: before we look whether the loop sleeps; pairs with the look at it after publishing, in park().
+    const detail::crew::visit visiting(state_->crew);
+    // Seq_cst: before we look whether the loop sleeps; pairs with the look at it after publishing, in
+    // park() [park: stop loop].
     state_->is_stopped.store(true, base::memory_order_seq_cst);
     state_->worker.wake_up();
 }
@@ -208,6 +210,7 @@ bool io_context::is_stopped() const noexcept {
 }
 
 void io_context::restart() noexcept {
+    const detail::crew::visit visiting(state_->crew);
     state_->is_stopped.store(false, base::memory_order_seq_cst);
     state_->worker.wake_up();  // Who waits for the descriptor shall look again.
 }

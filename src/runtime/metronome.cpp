@@ -40,11 +40,14 @@ bool metronome::all_sleep() const noexcept {
 void metronome::run() noexcept {
     base::name_this_thread("chime-metronome");
     thread_number_.store(base::thread_number(), base::memory_order_relaxed);  // Only this thread asks for it.
-    while (!is_stopped_.load(base::memory_order_acquire)) {
+    for (;;) {
+        // Before the look at whether it is over: whoever stops us says so first and rings then, so either we see that or the
+        // bell is another one than what we have seen.
         const std::uint32_t seen = bell_.load(base::memory_order_acquire);
+        if (is_stopped_.load(base::memory_order_acquire)) return;
         // Says that it goes to sleep, then looks whether anybody is awake; whoever wakes up looks the other way round.
         is_silent_.store(true, base::memory_order_seq_cst);
-        if (all_sleep() && !is_stopped_.load(base::memory_order_seq_cst)) {
+        if (all_sleep()) {
             static_cast<void>(base::futex_wait(bell_, seen));
             is_silent_.store(false, base::memory_order_relaxed);
             continue;
@@ -58,7 +61,7 @@ void metronome::run() noexcept {
 void metronome::beat(time_point now) {
     beats_.fetch_add(1, base::memory_order_relaxed);
     const std::uint32_t count = watched_.seat_count();
-    if (sights_.size() < count) sights_.resize(count, sight{.since = now});
+    if (sights_.size() < count) sights_.resize(count, sight{.since = now, .next_report = settings_.stuck_after});
     const time_point shown = watched_.now();  // By the clock of the runtime, which may be another one than ours.
     bool has_news = false;
     for (std::uint32_t seat = 0; seat < count; ++seat) {
@@ -67,9 +70,11 @@ void metronome::beat(time_point now) {
         sight& last = sights_[seat];
         const std::uint64_t progress = each.progress();
         if (progress != last.progress || progress % 2 == 0) {
-            last = {.progress = progress, .since = now};
-        } else if (!last.is_reported && now - last.since >= settings_.stuck_after) {
-            last.is_reported = last.is_news = has_news = true;
+            last = {.progress = progress, .since = now, .next_report = settings_.stuck_after};
+        } else if (now - last.since >= last.next_report) {
+            // Once more when it has taken twice as long: what comes due meanwhile is late, too.
+            last.next_report = 2 * std::min(now - last.since, std::chrono::nanoseconds::max() / 2);
+            last.is_news = has_news = true;
             reports_.fetch_add(1, base::memory_order_relaxed);
             each.count_stuck_report();
         }

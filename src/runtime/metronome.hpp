@@ -61,8 +61,8 @@ class metronome {
     struct sight {
         std::uint64_t progress = 0;
         time_point since{};
-        bool is_reported = false;
-        bool is_news = false;  ///< Not told yet.
+        std::chrono::nanoseconds next_report{};  ///< So long after that it is told, once more if it was told before.
+        bool is_news = false;                    ///< Not told yet.
     };
 
     void run() noexcept;

@@ -138,20 +138,18 @@ void runtime::state::drive(member& mine) noexcept {
         }
     }
     detail::worker::assume_owner(mine.worker);
-    if (mine.gives_away.load(base::memory_order_acquire)) mine.worker->retire();
+    // Relaxed: it is stored before is_leaving, which was acquired.
+    if (mine.gives_away.load(base::memory_order_relaxed)) mine.worker->retire();
     mine.worker->end_drive();
 }
 
-void runtime::state::turn_until_left(member& mine) {
+void runtime::state::turn_until_left(member& mine) const {
     detail::worker& worker = *mine.worker;
     detail::worker::assume_owner(&worker);
-    while (!mine.is_leaving.load(base::memory_order_acquire)) {
+    // Relaxed: who leaves for it acquires it in drive().
+    while (!mine.is_leaving.load(base::memory_order_relaxed)) {
         const detail::turn_answer last = worker.turn(unlimited);
         if (last.is_busy) continue;
-        if (is_closing.load(base::memory_order_relaxed)) {
-            rest_bell.fetch_add(1, base::memory_order_relaxed);
-            base::futex_wake_all(rest_bell);
-        }
         worker.park(last.wake_at, never, mine.is_leaving);
         if (metronome) metronome->nudge();
     }
@@ -171,14 +169,8 @@ void runtime::state::report(std::exception_ptr thrown) noexcept {
 void runtime::state::wait_for_rest() noexcept {
     if (simulated_by != nullptr) {
         simulated_by->drive_until([this] { return crew.is_at_rest(); });
-        return;
-    }
-    is_closing.store(true, base::memory_order_seq_cst);
-    for (;;) {
-        const std::uint32_t seen = rest_bell.load(base::memory_order_acquire);
-        if (crew.is_at_rest()) return;
-        // A worker rings when it is about to sleep; whether it really does is looked at a moment later.
-        static_cast<void>(base::futex_wait(rest_bell, seen, base::now() + std::chrono::milliseconds{1}));
+    } else {
+        crew.wait_for_rest();
     }
 }
 

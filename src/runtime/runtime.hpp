@@ -77,14 +77,12 @@ struct runtime::state {
 
     base::mutex shutdown_mutex;  ///< One at a time; held while waiting.
     bool is_shut_down CHIME_GUARDED_BY(shutdown_mutex) = false;
-    base::atomic<bool> is_closing{false};
-    base::futex_word rest_bell{0};  ///< While closing: rung by a worker that goes to rest.
 
     std::unique_ptr<detail::metronome> metronome;
 
     member& start_member(detail::worker& seated) CHIME_REQUIRES(mutex);
     void drive(member& mine) noexcept;
-    void turn_until_left(member& mine);
+    void turn_until_left(member& mine) const;
     void report(std::exception_ptr thrown) noexcept;
     void tell_of_stuck(const detail::metronome::report& seen);
     void tell_metrics();

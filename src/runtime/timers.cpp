@@ -9,6 +9,7 @@
 
 #include <string>
 #include <system_error>
+#include <utility>
 
 // The public face of timers: every call goes straight to the worker.
 
@@ -82,7 +83,11 @@ cancel_and_join_awaitable::cancel_and_join_awaitable(cancel_and_join_awaitable&&
     : home_(other.home_), which_(other.which_) {}
 
 cancel_and_join_awaitable::~cancel_and_join_awaitable() {
-    if (is_subscribed_) home_.unsubscribe(ended_);
+    unsubscribe();
+}
+
+void cancel_and_join_awaitable::unsubscribe() noexcept {
+    if (std::exchange(is_subscribed_, false)) home_.unsubscribe(ended_);
 }
 
 // --- Cells.
@@ -126,8 +131,11 @@ time_point timer_cell::next_deadline() const noexcept {
     if (generation_ == 0 || interval_ <= duration::zero()) return deadline_after(now, interval_);
     const time_point next = deadline_after(deadline_, interval_);
     if (next > now) return next;
-    const auto missed = (now - deadline_) / interval_;
-    return deadline_after(deadline_ + missed * interval_, interval_);
+    // In ordinals, which can hold the whole of time: the deadline may lie at its beginning.
+    const detail::ordinal met = detail::to_ordinal(deadline_);
+    const auto interval = static_cast<detail::ordinal>(interval_.count());
+    const detail::ordinal last = met + (detail::to_ordinal(now) - met) / interval * interval;
+    return deadline_after(detail::to_time_point(last), interval_);
 }
 
 void timer_delay::set_interval(duration interval) {
@@ -141,18 +149,18 @@ void timer_delay::set_interval(duration interval) {
 // --- The current task.
 
 time_point this_task::now() noexcept {
-    const detail::worker* const mine = detail::worker::current;
+    const detail::worker* const mine = detail::worker::current();
     return mine != nullptr ? mine->now() : base::now();
 }
 
 time_point this_task::coarse_now() noexcept {
-    const detail::worker* const mine = detail::worker::current;
+    const detail::worker* const mine = detail::worker::current();
     detail::worker::assume_owner(mine);
     return mine != nullptr ? mine->coarse_now() : base::now();
 }
 
 bool this_task::is_cancelled() noexcept {
-    const detail::worker* const mine = detail::worker::current;
+    const detail::worker* const mine = detail::worker::current();
     detail::worker::assume_owner(mine);
     return mine != nullptr && mine->current_is_doomed();
 }

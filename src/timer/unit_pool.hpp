@@ -69,7 +69,8 @@ class unit_pool {
 
     /// All of them, linked; no_unit: there is none. Any thread.
     [[nodiscard]] unit_index pop_all_shared() noexcept {
-        std::uint64_t top = shared_.load(base::memory_order_acquire);
+        std::uint64_t top = shared_.load(base::memory_order_relaxed);
+        // Acquire: as in pop_shared(), but nothing of a unit is read before.
         while (index_in(top) != no_unit &&
                !shared_.compare_exchange_weak(top, tagged(top, no_unit), base::memory_order_acquire)) {}
         return index_in(top);

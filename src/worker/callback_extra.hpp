@@ -13,7 +13,11 @@ namespace chime::inline v0::detail {
 
 /// What a token does when it is cancelled.
 struct token_reaction {
-    void operator()() const noexcept { home->cancel(which); }
+    void operator()() const noexcept {
+        // Whoever cancels a token knows nothing of the context, which may end this moment.
+        const crew::visit visiting(*home);
+        home->cancel(which);
+    }
     crew* home;
     timer_handle which;
 };

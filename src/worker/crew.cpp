@@ -2,11 +2,13 @@
 #include "worker/crew.hpp"
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "worker/hot_paths.hpp"
 #include "worker/scopes.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 // Who is in the crew, how what concerns a worker gets to it, and who is woken when there is work.
@@ -25,13 +27,14 @@ std::uint32_t next_identity() noexcept {
 
 }  // namespace
 
+[[gnu::tls_model("initial-exec")]] thread_local constinit const crew::visit* crew::visit::innermost = nullptr;
+
 crew::crew(const worker_settings& settings, std::uint32_t seats)
     : settings_(settings),
       clock_(settings.clock),
       identity_(next_identity()),
       fork_(base::fork_number()),
       is_alone_(seats == 1),
-      most_undrained_(static_cast<std::uint32_t>(std::clamp<std::size_t>(settings.max_timers / 4, 1, 4096))),
       callbacks_(settings.max_timers, settings.huge_pages),
       slots_(settings.max_tasks, settings.huge_pages),
       units_(callbacks_, slots_),
@@ -55,11 +58,13 @@ void crew::destroy_pending() noexcept {
                         "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks: "
                         "stop() it there, and destroy it when run() has returned");
     }
+    CHIME_CHECK_USE(
+        !visit::is_under_way(*this),
+        "a context is not destroyed by a call to it, such as one that cancels a timer whose closure owns the "
+        "context: let the closure refer to it, and destroy it afterwards");
     is_stopped_.store(true, base::memory_order_seq_cst);
     // Whoever has looked before sends us a task this moment, or has sent one and has not let go of us.
-    // Seq_cst: comes after everything was stopped, as a visitor looks at that after he has counted himself. It acquires
-    // what he did, too: pairs with the release of his leaving.
-    while (visitors_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
+    wait_for_visitors();
     // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
     for (std::size_t position = 0; position < slots_.size(); ++position) {
         const unit_index index = slot_pool::index_of(position);
@@ -75,24 +80,36 @@ void crew::destroy_pending() noexcept {
     worker::assume_owner(&destroying);
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         callback& its = callbacks_.at(callback_pool::index_of(position));
-        state_word value = its.state.load(base::memory_order_acquire);
+        state_word value = its.state.load(base::memory_order_relaxed);  // Whoever claims it acquires.
         for (;;) {
             const timer_state state = state_of(value);
             if (state != timer_state::armed && state != timer_state::posted) break;
             // Ended first, so that the destructor of one closure may try to cancel another one, or itself; and in one step,
-            // because a thread that has armed it too late may be about to cancel it.
+            // because a thread that has armed it too late may be about to cancel it. Acquire: pairs with the release that
+            // armed it; nothing was written before that anybody would learn from us.
             const state_word ending = with_state(value + one_life, timer_state::ending);
-            if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
+            if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acquire)) continue;
             if (state == timer_state::armed) destroying.count_end(false);
             destroy_claimed(callback_pool::index_of(position), ending);
+            // Release: pairs with the acquire in cancel_and_wait(), which somebody may call after a shutdown.
+            its.state.fetch_and(~flag_mask | linked_flag | locked_flag, base::memory_order_release);
             break;
         }
     }
+    // A token that was cancelled meanwhile has claimed what we have found claimed, and is not through with it: it is a
+    // visitor since before that.
+    wait_for_visitors();
     // Those that tasks and closures had are gone by now; those of threads that are in the parent never go.
     CHIME_CHECK_USE(
         guards_.load(base::memory_order_relaxed) == 0 || is_in_forked_child(),
         "a work_guard does not outlive its context, which it would still tell when it goes: reset() it before, "
         "or declare it after the context");
+}
+
+/// Seq_cst: comes after everything was stopped, as a visitor looks at that after he has counted himself. It acquires what he did,
+/// too: pairs with the release of his leaving.
+void crew::wait_for_visitors() const noexcept {
+    while (visitors_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
 }
 
 /// A clock of the user's. If it runs back, time stands for us until it is there again: what has fired would be early, and
@@ -119,11 +136,15 @@ worker* crew::add_worker() {
     owned_.push_back(std::make_unique<worker>(*this, count));
     seats_[count].store(owned_.back().get(), base::memory_order_release);
     seat_count_.store(count + 1, base::memory_order_seq_cst);  // See seat_count().
+    // Relaxed: it is a matter of degree. Together no more than a quarter of all records wait in inboxes.
+    const std::size_t share = settings_.max_timers / 4 / (count + 1);
+    most_undrained_.store(static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, 4096)),
+                          base::memory_order_relaxed);
     return owned_.back().get();
 }
 
 /// A thread that has linked or locked a unit of a worker before that retired may still be about to push it: whoever has
-/// the seat by then would take it for one of its own.
+/// the seat by then would take it for one of its own [retire: scan].
 bool crew::is_seat_clean(std::uint32_t seat) const noexcept {
     const auto is_held = [&](const timed& its, state_word busy_state) {
         // Relaxed: the worker that has left has looked at all of them before, and is_driven() has acquired its end.
@@ -141,7 +162,8 @@ bool crew::is_seat_clean(std::uint32_t seat) const noexcept {
     return true;
 }
 
-/// Who is given what a thread arms that is no worker: always the same one, so that its timers keep their order.
+/// Who is given what a thread arms that is no worker: always the same one, so that its timers keep their
+/// order [retire: choose].
 worker& crew::choose_worker() const noexcept {
     if (is_alone_) return first();
     const std::uint32_t count = seat_count();
@@ -157,7 +179,7 @@ worker& crew::choose_worker() const noexcept {
 
 /// To the owner of a unit that this thread has linked, which matters before `deadline`.
 void crew::send(unit_index index, timed& its, ordinal deadline) noexcept {
-    worker& owner = owner_of(its);  // Does not change while it is linked.
+    worker& owner = owner_of(its);  // Does not change while it is linked [retire: send].
     if (const std::uint32_t undrained = owner.inbox_.push(units_, index)) {
         owner.ring_for(deadline, undrained);
     } else {
@@ -169,11 +191,14 @@ void crew::send(unit_index index, timed& its, ordinal deadline) noexcept {
 void crew::send_to_all(unit_index index, timed& its) noexcept {
     its.set_owner(timed::nobody);
     migrated_elsewhere_.add(1);
+    // Whoever takes it from there becomes its owner, so it has none until then [retire: merge].
     static_cast<void>(merged_.push(units_, index));
+    // After the push: whoever goes to sleep has seen it, or is seen [retire: call].
     call_somebody();
 }
 
-/// It is linked already, by somebody else: whoever drains it reads the word as it is then, but must not sleep through it.
+/// It is linked already, by somebody else: whoever drains it reads the word as it is then, but must not sleep through
+/// it [park: linked already].
 void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
     const std::uint32_t seat = its.owner();
     if (seat == timed::nobody) {
@@ -186,10 +211,12 @@ void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
 /// Somebody leaves, and gives out no number from here on. Relaxed: see worker::take_commands().
 void crew::raise_left_number(std::uint64_t least) noexcept {
     std::uint64_t before = left_number_.load(base::memory_order_relaxed);
+    // Said before the inbox is closed [retire: announce number].
     while (before < least && !left_number_.compare_exchange_weak(before, least, base::memory_order_relaxed)) {}
 }
 
 void crew::inject(unit_index index) noexcept {
+    // Visible before the look at who is parked [steal: inject].
     injection_.push(units_, index);
     call_somebody();
 }
@@ -200,23 +227,28 @@ void crew::inject(unit_index index) noexcept {
 /// woken, it is on us to look again. So either somebody is awake who will see it, or somebody is called (models/steal.pml).
 void crew::call_somebody() noexcept {
     do {
-        // Seq_cst: comes after the work was made visible; pairs with publishing in worker::begin_park().
+        // Seq_cst: comes after the work was made visible; pairs with publishing in
+        // worker::begin_park() [steal: look for parked].
         if (parked_.load(base::memory_order_seq_cst) == 0) return;
-        // Seq_cst, also if it fails: pairs with the end of a search, which is followed by a look at everything.
+        // Seq_cst, also if it fails: pairs with the end of a search, which is followed by a look at
+        // everything [steal: count caller].
         std::uint32_t nobody_searches = 0;
         if (!searching_.compare_exchange_strong(nobody_searches, 1, base::memory_order_seq_cst)) return;
         const std::uint32_t count = seat_count();
         for (std::uint32_t seat = 0; seat < count; ++seat) {
             worker& candidate = at(seat);
+            // Marked before it is woken, so that it finds the call [steal: call].
             if (!candidate.is_parked() || candidate.is_called_.exchange(true, base::memory_order_seq_cst)) continue;
             if (candidate.wake_up()) return;
-            // It was awake after all. If it has taken the call meanwhile, it looks. Relaxed: it says nothing else.
+            // It was awake after all. If it has taken the call meanwhile, it looks. Relaxed: it says nothing
+            // else [steal: take call back].
             if (!candidate.is_called_.exchange(false, base::memory_order_relaxed)) return;
         }
-        // Who was parked and is awake now, but has not said so yet, is no reason to try again.
+        // Who was parked and is awake now, but has not said so yet, is no reason to try again [steal: end call].
     } while (searching_.fetch_sub(1, base::memory_order_seq_cst) == 1 && has_ready_work() && is_anybody_parked());
 }
 
+/// One after the other (models/steal.pml) [steal: look for sleepers].
 bool crew::is_anybody_parked() const noexcept {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
@@ -229,6 +261,7 @@ bool crew::has_unowned_work() const noexcept {
     return !injection_.is_empty() || !merged_.is_empty() || !merged_later_.is_empty();
 }
 
+/// All that anybody may take (models/steal.pml) [steal: look for work].
 bool crew::has_ready_work() const noexcept {
     if (has_unowned_work()) return true;
     const std::uint32_t count = seat_count();
@@ -247,14 +280,38 @@ bool crew::is_at_rest() const noexcept {
         for (std::uint32_t seat = 0; seat < count; ++seat) sum += at(seat).counters_.turns.get();
         return sum;
     };
-    const std::uint64_t before = turns();
-    if (has_ready_work()) return false;
-    for (std::uint32_t seat = 0; seat < count; ++seat) {
-        const worker& each = at(seat);
-        if (each.inbox_.is_closed() ? each.is_driven() : !each.inbox_.is_empty() || !each.is_parked()) return false;
-        if (each.is_driven() && is_stopped() && !each.is_swept()) return false;
+    for (;;) {
+        const std::uint64_t before = turns();
+        for (std::uint32_t seat = 0; seat < count; ++seat) {
+            const worker& each = at(seat);
+            // Before anything else: who is seen to sleep is seen with all that he did before.
+            const bool is_parked = each.is_parked();
+            if (each.inbox_.is_closed() ? each.is_driven() : !is_parked || !each.inbox_.is_empty()) return false;
+            if (each.is_driven() && is_stopped() && !each.is_swept()) return false;
+        }
+        // After that, for the same reason: others have taken what was in the rings.
+        if (has_ready_work()) return false;
+        if (turns() == before) return true;
     }
-    return turns() == before;
+}
+
+/// A worker has announced that it sleeps, and is about to. Seq_cst: pairs with begin_closing(), so that either we see that
+/// somebody waits, or he sees that we sleep.
+void crew::tell_of_rest() noexcept {
+    if (!is_closing_.load(base::memory_order_seq_cst)) [[likely]]
+        return;
+    rest_bell_.fetch_add(1, base::memory_order_release);  // Pairs with the acquire in wait_for_rest().
+    base::futex_wake_all(rest_bell_);
+}
+
+void crew::wait_for_rest() noexcept {
+    for (;;) {
+        // Acquire: comes before the look, and who has rung before is seen to sleep.
+        const std::uint32_t seen = rest_bell_.load(base::memory_order_acquire);
+        if (is_at_rest()) return;
+        // Whoever is awake rings when he sleeps again. The limit is for what nobody has thought of.
+        static_cast<void>(base::futex_wait(rest_bell_, seen, base::now() + std::chrono::milliseconds{1}));
+    }
 }
 
 bool crew::is_below_us() const noexcept {
@@ -285,6 +342,8 @@ void crew::ask_for_free_units() const noexcept {
 }
 
 void crew::stop_timers() noexcept {
+    const visit visiting(*this);
+    // Said before anybody is woken for it [park: stop timers].
     is_stopped_.store(true, base::memory_order_seq_cst);
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) at(seat).wake_up();
@@ -293,15 +352,19 @@ void crew::stop_timers() noexcept {
 // --- Work that only counts.
 
 void crew::add_work() const noexcept {
-    if (is_alone_) first().foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+    // Relaxed: more work is no reason to wake anybody. Who is sent it has seen it counted, because the push releases; and
+    // who drops it does so after it was added, or has heard of it.
+    if (is_alone_) first().foreign_work_.fetch_add(1, base::memory_order_relaxed);
 }
 
 void crew::drop_work() const noexcept {
     if (!is_alone_) return;
     worker& only = first();
-    // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in park().
+    // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in
+    // park() [park: drop work].
     const std::int64_t left = only.foreign_work_.fetch_sub(1, base::memory_order_seq_cst) - 1;
     if (!only.parking_.is_parked()) return;
+    // What we read was stored before the owner published, or it looks again itself [park: last work].
     if (left + only.parked_work_.load(base::memory_order_relaxed) == 0) only.wake_up();
 }
 
@@ -311,12 +374,13 @@ void crew::add_guard() noexcept {
 }
 
 void crew::drop_guard() noexcept {
+    const visit visiting(*this);
     guards_.fetch_sub(1, base::memory_order_relaxed);
     drop_work();
 }
 
 void crew::add_outside_work() const noexcept {
-    first().outside_work_.fetch_add(1, base::memory_order_seq_cst);
+    first().outside_work_.fetch_add(1, base::memory_order_relaxed);  // As in add_work().
     add_work();
 }
 

@@ -25,6 +25,7 @@
 #include <iosfwd>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace chime::inline v0::detail {
@@ -43,6 +44,39 @@ struct overdue_timers {
 /// becomes the owner (models/retire.pml).
 class crew {
  public:
+    /// A thread that is no worker is in the middle of something: whoever destroys the crew waits for it. For all that may let
+    /// a loop end before the call returns that has done so: the loop's thread is free to destroy everything then.
+    class visit {
+     public:
+        explicit visit(const crew& visited) noexcept : visited_(visited.here() == nullptr ? &visited : nullptr) {
+            if (visited_ == nullptr) return;
+            before_ = std::exchange(innermost, this);
+            // Seq_cst: comes before the look at whether everything stops.
+            visited_->visitors_.fetch_add(1, base::memory_order_seq_cst);
+        }
+        visit(const visit&) = delete;
+        visit& operator=(const visit&) = delete;
+        ~visit() {
+            if (visited_ == nullptr) return;
+            innermost = before_;
+            // Release: pairs with the acquire in wait_for_visitors().
+            visited_->visitors_.fetch_sub(1, base::memory_order_release);
+        }
+
+        /// Is this thread in the middle of one, and would wait for itself?
+        [[nodiscard]] static bool is_under_way(const crew& visited) noexcept {
+            const visit* each = innermost;
+            while (each != nullptr && each->visited_ != &visited) each = each->before_;
+            return each != nullptr;
+        }
+
+     private:
+        [[gnu::tls_model("initial-exec")]] static thread_local constinit const visit* innermost;
+
+        const crew* visited_;
+        const visit* before_ = nullptr;
+    };
+
     /// With one worker, in seat 0, and room for `seats`. Throws std::bad_alloc.
     explicit crew(const worker_settings& settings, std::uint32_t seats = 1);
     crew(const crew&) = delete;
@@ -58,10 +92,7 @@ class crew {
     // --- Workers.
 
     /// The worker whose turn runs on this thread, if it is one of ours.
-    [[nodiscard]] worker* here() const noexcept {
-        worker* const running = worker::current;
-        return running != nullptr && &running->crew_ == this ? running : nullptr;
-    }
+    [[nodiscard]] worker* here() const noexcept { return worker::current_of(*this); }
     [[nodiscard]] worker& first() const noexcept { return at(0); }
     [[nodiscard]] worker& at(std::uint32_t seat) const noexcept {
         return *seats_[seat].load(base::memory_order_acquire);
@@ -99,7 +130,7 @@ class crew {
 
     /// Threads that were here before the fork are in the parent.
     [[nodiscard]] bool is_in_forked_child() const noexcept { return base::fork_number() != fork_; }
-    /// Somebody is sending a task here this moment, or was when the process was forked.
+    /// Somebody is in the middle of something here, or was when the process was forked.
     [[nodiscard]] bool is_visited() const noexcept { return visitors_.load(base::memory_order_acquire) != 0; }
 
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
@@ -146,7 +177,10 @@ class crew {
     /// Is this thread one that drives a worker, whatever else it has begun since?
     [[nodiscard]] bool is_below_us() const noexcept;
     /// From now on a task that has been told that everything stops does not even yield any more.
-    void begin_closing() noexcept { is_closing_.store(true, base::memory_order_relaxed); }
+    /// Seq_cst: comes before the look at who sleeps; pairs with tell_of_rest().
+    void begin_closing() noexcept { is_closing_.store(true, base::memory_order_seq_cst); }
+    /// After that: returns when nothing is ready anywhere, and all workers sleep.
+    void wait_for_rest() noexcept;
 
  private:
     friend class worker;
@@ -157,25 +191,8 @@ class crew {
         completion* who;
     };
 
-    /// A thread that is no worker is in the middle of something; see destroy_pending().
-    class visit {
-     public:
-        explicit visit(crew& visited) noexcept : visited_(visited.here() == nullptr ? &visited : nullptr) {
-            // Seq_cst: comes before the look at whether everything stops.
-            if (visited_ != nullptr) visited_->visitors_.fetch_add(1, base::memory_order_seq_cst);
-        }
-        visit(const visit&) = delete;
-        visit& operator=(const visit&) = delete;
-        ~visit() {
-            // Release: pairs with the acquire in destroy_pending().
-            if (visited_ != nullptr) visited_->visitors_.fetch_sub(1, base::memory_order_release);
-        }
-
-     private:
-        crew* visited_;
-    };
-
     // crew.cpp
+    void wait_for_visitors() const noexcept;
     [[nodiscard]] worker& owner_of(const timed& its) const noexcept { return at(its.owner()); }
     /// Is it ours to touch, because this thread drives the worker that owns it?
     [[nodiscard]] worker* owner_here(const timed& its) const noexcept {
@@ -188,6 +205,7 @@ class crew {
     void ring_owner(const timed& its, ordinal deadline) noexcept;
     void raise_left_number(std::uint64_t least) noexcept;
     void call_somebody() noexcept;
+    void tell_of_rest() noexcept;
     [[nodiscard]] bool has_unowned_work() const noexcept;
     [[nodiscard]] bool has_ready_work() const noexcept;
     [[nodiscard]] bool is_anybody_parked() const noexcept;
@@ -221,6 +239,7 @@ class crew {
     [[nodiscard]] bool try_cancel_elsewhere(timer_handle which) noexcept;
     cancel_result cancel_whatever(timer_handle which) noexcept;
     [[nodiscard]] bool is_below(const timed& its) const noexcept;
+    [[nodiscard]] bool is_ending_elsewhere(timer_handle which) const noexcept;
     void destroy_claimed(unit_index index, state_word claimed) noexcept;
     void end_cancelled(unit_index index, state_word claimed) noexcept;
     void notify_waiters(unit_index index, std::uint64_t life) noexcept;
@@ -247,8 +266,6 @@ class crew {
     const std::uint32_t identity_;
     const int fork_;  ///< In a forked child nobody drives the workers.
     const bool is_alone_;
-    const std::uint32_t
-        most_undrained_;  ///< So many commands wait for an owner that sleeps; then it is woken to clean up.
     callback_pool callbacks_;
     slot_pool slots_;
     units units_;
@@ -261,6 +278,8 @@ class crew {
     // What is read often and written seldom.
     alignas(base::cache_line_bytes) base::atomic<bool> is_stopped_{false};
     base::atomic<bool> is_closing_{false};
+    /// So many commands wait for an owner that sleeps; then it is woken to clean up.
+    base::atomic<std::uint32_t> most_undrained_{1};
     /// A thread that is no worker has made new units for want of free ones.
     base::atomic<bool> is_short_of_callbacks_{false};
     base::atomic<bool> is_short_of_slots_{false};
@@ -274,9 +293,10 @@ class crew {
     inbox merged_;         ///< Timers and sleeping tasks of nobody.
     inbox merged_later_;   ///< Those that are not due for a while, in any order.
 
-    base::atomic<std::uint32_t> guards_{0};    ///< Those who keep a loop from being out of work.
-    base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are sending a task here this moment.
-    base::futex_word ended_runs_{0};           ///< Changes when a run ends that somebody waits for.
+    base::atomic<std::uint32_t> guards_{0};            ///< Those who keep a loop from being out of work.
+    mutable base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are in the middle of something here.
+    base::futex_word ended_runs_{0};                   ///< Changes when a run ends that somebody waits for.
+    base::futex_word rest_bell_{0};                    ///< While closing: rung by a worker that goes to sleep.
     base::mutex waiters_mutex_;
     std::vector<waiter> waiters_ CHIME_GUARDED_BY(waiters_mutex_);
 

@@ -73,7 +73,7 @@ cancel_result crew::cancel(timer_handle which) noexcept {
         return cancel_whatever(which);
     mine->count_end(false);
     mine->leave_wheel(its);
-    if (mine->try_free_callback(which.index, life_of(vacant))) [[likely]]
+    if (mine->try_free_callback(which.index, vacant)) [[likely]]
         return cancel_result::cancelled;
     return mine->free_cancelled(which.index);
 }
@@ -88,12 +88,13 @@ bool worker::try_cancel_and_destroy(unit_index index, std::uint64_t life) noexce
     if (value != armed || its.owner() != seat_) return false;
     // Relaxed: the look before has acquired the closure, and its end is released below.
     if (!its.state.compare_exchange_strong(value, ending, base::memory_order_relaxed)) return false;
-    its.its_operations().destroy(its.closure);
-    // Nobody else has a reason to touch it. Release: pairs with the acquire in cancel_and_wait(), which waits for the end of
-    // the closure whoever destroys it.
-    its.state.store(vacant, base::memory_order_release);
+    crew_.destroy_claimed(index, ending);
+    // Release: pairs with the acquire in cancel_and_wait(), which waits for the end of the closure whoever destroys it.
+    const state_word before = its.state.exchange(vacant, base::memory_order_acq_rel);
     count_end(false);
     free_callback(index);
+    if ((before & waited_flag) != 0) [[unlikely]]
+        crew_.notify_waiters(index, life);
     return true;
 }
 
@@ -107,11 +108,13 @@ bool worker::try_cancel_and_destroy(unit_index index, std::uint64_t life) noexce
 bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
     callback& its = callbacks_.at(which.index);
     const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
-    state_word value = its.state.load(base::memory_order_acquire);  // As in cancel().
+    state_word value = its.state.load(base::memory_order_relaxed);  // Nothing else is looked at before it is claimed.
     if (value != armed) return false;
+    // Nobody holds on to it, so this is the end, and the way back to its owner [record_word: cancel at once].
     const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
-    // Acquire: whose it is now; since we have looked, it may have moved to another worker, and say the same.
-    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel)) return false;
+    // Acquire: pairs with the release of who has armed, or unlinked and perhaps adopted it; send() asks whose it is, and its
+    // push releases what we write.
+    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acquire)) return false;
     cancelled_elsewhere_.add(1);
     pending_elsewhere_.add(~std::uint64_t{0});
     its.set_deadline(last_given_back.exchange(which.index));
@@ -123,6 +126,7 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
 /// From armed to ending, or the mark that a run is the last (models/record_word.pml).
 [[gnu::noinline]] cancel_result crew::cancel_whatever(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
+    const visit visiting(*this);
     if (callbacks_.contains(which.index)) {
         worker* const mine = here();
         worker::assume_owner(mine);
@@ -144,17 +148,21 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
         if (life_of(value) != which.timer_id()) return cancel_result::gone;
         switch (state_of(value)) {
         case timer_state::armed: {
+            // From here on it is ours, whoever is at it still [record_word: cancel].
             const state_word ending = (with_state(value, timer_state::ending) & ~moved_flag) + one_life;
-            if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acq_rel)) continue;
+            // Acquire: pairs with the release that armed it. Its end is released when the record is given back.
+            if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acquire)) continue;
             end_cancelled(which.index, ending);
             return cancel_result::cancelled;
         }
-        case timer_state::preparing:
+        case timer_state::preparing:  // Whoever prepares it finds the mark, and ends it [record_word: cancel prepared].
             if ((value & last_run_flag) != 0) return cancel_result::gone;
-            if (!its.state.compare_exchange_weak(value, value | last_run_flag, base::memory_order_acq_rel)) continue;
+            // Relaxed: a mark for who prepares it, who learns nothing else. Its token alone knows of it, and waits for nothing.
+            if (!its.state.compare_exchange_weak(value, value | last_run_flag, base::memory_order_relaxed)) continue;
             return cancel_result::cancelled;
-        case timer_state::running:
-            if (!its.state.compare_exchange_weak(value, value | last_run_flag, base::memory_order_acq_rel)) continue;
+        case timer_state::running:  // Its period ends with this run [record_word: last run].
+            // Acquire: pairs with the release that armed it; who waits for the end asks whose it is. The mark is all we say.
+            if (!its.state.compare_exchange_weak(value, value | last_run_flag, base::memory_order_acquire)) continue;
             return cancel_result::running;
         default: return cancel_result::gone;
         }
@@ -175,11 +183,14 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     destroy_claimed(index, claimed);
     worker* const mine = owner_here(its);
     worker::assume_owner(mine);
+    const std::uint64_t life = life_of(claimed) - 1;  // That of the timer: its record is in the next one already.
     if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
         mine->count_end(false);
-        // Nobody else has a reason to touch it. Release: as in try_cancel_and_destroy().
-        its.state.store(claimed & ~flag_mask, base::memory_order_release);
+        // Release: as in try_cancel_and_destroy().
+        const state_word before = its.state.exchange(claimed & ~flag_mask, base::memory_order_acq_rel);
         mine->free_callback(index);
+        if ((before & waited_flag) != 0) [[unlikely]]
+            notify_waiters(index, life);
         return;
     }
     worker* const running = here();
@@ -196,7 +207,7 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
         const state_word ended =
             (value & (~flag_mask | linked_flag | locked_flag)) | (is_held || mine != nullptr ? 0 : linked_flag);
         // Release: the end of the closure comes before the record is used again. Acquire: pairs with the release of who
-        // has unlinked it, perhaps to adopt it; send() asks whose it is.
+        // has unlinked it, perhaps to adopt it; send() asks whose it is [record_word: end cancelled].
         if (!its.state.compare_exchange_weak(value, ended, base::memory_order_acq_rel)) continue;
         if (!is_held) {
             if (mine != nullptr) {
@@ -205,6 +216,8 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
                 send(index, its, end_of_time);  // Only the owner can give it back.
             }
         }
+        if ((value & waited_flag) != 0) [[unlikely]]
+            notify_waiters(index, life);
         break;
     }
     if (running == nullptr) drop_work();
@@ -216,6 +229,13 @@ bool crew::is_below(const timed& its) const noexcept {
     return seat < seat_count() && at(seat).is_below();
 }
 
+/// Has somebody else cancelled it this moment, who is still busy with its closure?
+bool crew::is_ending_elsewhere(timer_handle which) const noexcept {
+    const state_word value = callbacks_.at(which.index).state.load(base::memory_order_acquire);
+    return life_of(value) == which.timer_id() + 1 && state_of(value) == timer_state::ending &&
+           !is_ending_here(this, which.index, life_of(value));
+}
+
 /// Who waits for the end of a run reads the count of runs that have ended, then marks the word, then sleeps
 /// (models/run_waiters.pml).
 cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
@@ -225,21 +245,23 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
         return result;
     }
     callback& its = callbacks_.at(which.index);
-    if (is_below(its) || is_in_forked_child()) return result;
+    if (is_in_forked_child()) return result;
     if (result == cancel_result::gone) {
-        // Somebody else may have cancelled it this moment, and still be busy with its closure.
-        for (;;) {
-            const state_word value = its.state.load(base::memory_order_acquire);
-            if (life_of(value) != which.timer_id() + 1 || state_of(value) != timer_state::ending) return result;
-            if (is_ending_here(this, which.index, life_of(value))) return result;
-            base::yield_this_thread();
-        }
+        while (is_ending_elsewhere(which)) base::yield_this_thread();
+        return result;
     }
+    if (is_below(its)) return result;
     for (;;) {
+        // Before the mark: a run that ends after it is noticed [run_waiters: read count].
+        // Acquire: comes before the mark. Pairs with the release in notify_waiters(): who has read a later count has not
+        // marked the run that it was counted for.
         const std::uint32_t seen = ended_runs_.load(base::memory_order_acquire);
         state_word value = its.state.load(base::memory_order_acquire);
         if (life_of(value) != which.timer_id() || state_of(value) != timer_state::running) return result;
-        if (its.state.compare_exchange_weak(value, value | waited_flag, base::memory_order_acq_rel)) {
+        // Whoever ends the run sees the mark and tells us [run_waiters: mark].
+        // Relaxed: a mark. The end of the run is acquired by the look above, the next time.
+        if (its.state.compare_exchange_weak(value, value | waited_flag, base::memory_order_relaxed)) {
+            // Only if no run has ended since we have looked [run_waiters: sleep].
             static_cast<void>(base::futex_wait(ended_runs_, seen));
         }
     }
@@ -248,16 +270,24 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
 /// The same for a task: it is in the list before the word is marked (models/run_waiters.pml).
 bool crew::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
     {
-        // Before anything else: without memory to wait in, nothing shall have changed.
+        // Before anything else: without memory to wait in, nothing shall have changed [run_waiters: subscribe].
         const base::lock_guard lock(waiters_mutex_);
         waiters_.push_back({which.index, which.timer_id(), &who});
     }
     result = cancel(which);
-    if (result == cancel_result::running && !is_below(callbacks_.at(which.index))) {
+    if (result != cancel_result::cancelled && which.runtime == identity_ && callbacks_.contains(which.index)) {
         callback& its = callbacks_.at(which.index);
+        const bool waits_for_run = result == cancel_result::running && !is_below(its);
+        const bool waits_for_end = result == cancel_result::gone && is_ending_elsewhere(which);
+        // The end of its closure is one life further.
+        const std::uint64_t life = which.timer_id() + (waits_for_end ? 1 : 0);
+        const timer_state state = waits_for_end ? timer_state::ending : timer_state::running;
         state_word value = its.state.load(base::memory_order_acquire);
-        while (life_of(value) == which.timer_id() && state_of(value) == timer_state::running) {
-            if (its.state.compare_exchange_weak(value, value | waited_flag, base::memory_order_acq_rel)) return true;
+        // After it is in the list [run_waiters: mark for a task].
+        while ((waits_for_run || waits_for_end) && life_of(value) == life && state_of(value) == state) {
+            // Acquire, if it fails: pairs with the release of the end of the run, or of the closure. The lock has published what
+            // is in the list.
+            if (its.state.compare_exchange_weak(value, value | waited_flag, base::memory_order_acquire)) return true;
         }
     }
     unsubscribe(who);
@@ -272,13 +302,15 @@ void crew::unsubscribe(const completion& who) noexcept {
 /// After the word says that the run is over (models/run_waiters.pml).
 void crew::notify_waiters(unit_index index, std::uint64_t life) noexcept {
     {
-        // Under the lock, so that whoever waits cannot go away; it only makes tasks ready.
+        // Under the lock, so that whoever waits cannot go away; it only makes tasks ready [run_waiters: complete].
         const base::lock_guard lock(waiters_mutex_);
         for (const waiter& each : waiters_) {
             if (each.index == index && each.life == life) each.who->complete();
         }
     }
-    ended_runs_.fetch_add(1, base::memory_order_release);  // Pairs with the acquire in cancel_and_wait().
+    // Pairs with the acquire in cancel_and_wait() [run_waiters: count].
+    ended_runs_.fetch_add(1, base::memory_order_release);
+    // All: they wait for different runs [run_waiters: wake all].
     base::futex_wake_all(ended_runs_);
 }
 

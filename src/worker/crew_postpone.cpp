@@ -59,27 +59,33 @@ bool crew::is_stamped_now(const timed& its) const noexcept {
 /// Locks the record for one store: a deadline that is written without would end up in whatever the record is used for
 /// next (models/record_word.pml, for a sleep models/slot_word.pml).
 bool crew::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t life, ordinal target) noexcept {
-    state_word value = its.state.load(base::memory_order_acquire);
+    const visit visiting(*this);
+    // From the lock on it may be cancelled, but not fired or used again [record_word: lock] [slot_word: lock].
+    // Relaxed: that of this life who has a timer was acquired before, in postpone_whatever(); whose it is now is acquired by
+    // who locks it.
+    state_word value = its.state.load(base::memory_order_relaxed);
     for (;;) {
         if (life_of(value) != life || !is_waiting(index, value) || waits_without_timer(index, its)) return false;
         if ((value & locked_flag) != 0) {  // Somebody else is postponing it.
             base::yield_this_thread();
-            value = its.state.load(base::memory_order_acquire);
+            value = its.state.load(base::memory_order_relaxed);
         } else if (its.state.compare_exchange_weak(value, value | locked_flag, base::memory_order_seq_cst)) {
             break;
         }
     }
 
-    // See stamp_at().
+    // See stamp_at() [record_word: await stamp].
     while (is_stamped_now(its)) base::yield_this_thread();
-    // In one step: the owner may postpone it at the same time, and move the ticket to where it wants it.
-    const bool is_earlier = target < its.deadline.exchange(target, base::memory_order_acq_rel);
-    value = its.state.load(base::memory_order_acquire);
+    // In one step: the owner may postpone it at the same time, and move the ticket to where it wants it. Relaxed: it is
+    // released by who unlocks it below [record_word: write deadline].
+    const bool is_earlier = target < its.deadline.exchange(target, base::memory_order_relaxed);
+    value = its.state.load(base::memory_order_relaxed);  // Whoever unlocks it acquires.
     for (;;) {
         const bool is_pending = life_of(value) == life && is_waiting(index, value);
         const bool is_vacant = (value & state_mask) == 0;  // Cancelled meanwhile, and nobody has given it back.
         const bool needs_owner = (is_pending && is_earlier) || is_vacant;
         const bool pushes = needs_owner && (value & linked_flag) == 0;
+        // Whoever unlocks last gives it back, too [record_word: unlock] [slot_word: unlock].
         const state_word unlocked = (value & ~locked_flag) | (is_pending ? moved_flag : 0) | (pushes ? linked_flag : 0);
         if (!its.state.compare_exchange_weak(value, unlocked, base::memory_order_seq_cst)) continue;
         if (pushes) {
@@ -89,7 +95,7 @@ bool crew::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t l
                 send_to_all(index, its);
             } else {
                 // Whoever has seen our mark and counted on our push has woken the owner in vain: it is on us to do it
-                // again.
+                // again [park: overtaken].
                 const bool is_overtaken =
                     its.state.load(base::memory_order_seq_cst) != unlocked || its.deadline_now() != target;
                 owner.ring_for(is_overtaken ? 0 : is_pending ? target : end_of_time, undrained);

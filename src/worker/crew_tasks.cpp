@@ -98,6 +98,7 @@ void crew::begin_task(unit_index index, std::coroutine_handle<> root, task_contr
     if (settings_.records_locations) location_of(index).store(where, base::memory_order_relaxed);
     if (control != nullptr) control->moved_to(this, index);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
+    // As if it had just been woken [slot_word: spawn].
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
     if (worker* const mine = here()) {
         worker::assume_owner(mine);
@@ -106,6 +107,8 @@ void crew::begin_task(unit_index index, std::coroutine_handle<> root, task_contr
         mine->counters_.tasks.add();
         mine->counters_.suspensions.add();
         mine->counters_.waiting.add();
+        // Release, here and below: pairs with the acquire in dump_pending(), which prints where it was spawned. For who runs it
+        // the queue publishes it.
         its.state.store(scheduled, base::memory_order_release);
         mine->push_ready(index);
         mine->offer_work();
@@ -124,10 +127,13 @@ bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcep
     worker::assume_owner(mine);
     // Whoever is told that everything stops, and waits again, is destroyed where it stands.
     const state_word told = cause == wake_cause::shutdown ? told_flag : 0;
+    // Acquire, also where a step on it fails: pairs with the release in commit_suspension(). Whose it is, and whether it has a
+    // timer, is read before it is claimed.
     state_word value = its.state.load(base::memory_order_acquire);
     for (;;) {
         if (life_of(value) != epoch) return false;
         if (phase_of(value) == task_phase::suspending) {
+            // It has not let go of its frame: it finds out when it commits [slot_word: wake early].
             const state_word early = with_cause(with_phase(value, task_phase::woken_early), cause) | told;
             if (its.state.compare_exchange_weak(value, early, base::memory_order_acq_rel)) return true;
             continue;
@@ -141,7 +147,9 @@ bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcep
         const bool links = !is_ours && !is_free && !is_linked;
         const state_word scheduled =
             with_cause(with_phase(value, task_phase::scheduled), cause) | (links ? linked_flag : 0) | told;
-        // Release: what the waker did comes before what the task does next.
+        // From here on nobody else wakes it [slot_word: wake].
+        // Release: what the waker did comes before what the task does next. Seq_cst: comes before the look at what the owner has
+        // published, if somebody else has linked it; pairs with his look at the word after the push.
         if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_seq_cst)) continue;
         if (links) {
             send(index, its, 0);
@@ -164,8 +172,12 @@ bool crew::wake(unit_index index, std::uint64_t epoch, wake_cause cause) noexcep
 /// The mark first, and then a look whether it sleeps (models/slot_word.pml).
 void crew::doom(unit_index index) noexcept {
     task_slot& its = slots_.at(index);
+    // It holds for all waits to come [slot_word: doom].
+    // Acquire: pairs with the release in commit_suspension(). Release: what was done before comes before what the task does
+    // when it finds the mark, there.
     const state_word value = its.state.fetch_or(doomed_flag, base::memory_order_acq_rel);
-    // Suspending: it finds the mark itself. A wait without a deadline, for a job or another task, goes on to its end.
+    // Suspending: it finds the mark itself. A wait without a deadline, for a job or another task, goes on to its
+    // end [slot_word: wake doomed].
     if (phase_of(value) == task_phase::idle && its.is_numbered()) wake(index, life_of(value), wake_cause::cancelled);
 }
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-// Arming a callback, from a worker's own thread and from any other.
+// Arming a callback, from a worker's own thread and from any other (models/record_word.pml).
 
 namespace chime::inline v0::detail {
 
@@ -99,12 +99,13 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
     callback& its = callbacks_.at(index);
     its.operations.store(&operations, base::memory_order_relaxed);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
+    const visit visiting(*this);
     worker& target = choose_worker();
     const ordinal deadline = deadline_of(limit);
     its.set_deadline(deadline);
     its.set_number(timed::unnumbered | target.seat_);
     count_arm_elsewhere(target);
-    // Release: pairs with the acquire of whoever cancels it, or drains the inbox.
+    // Release: pairs with the acquire of whoever cancels it, or drains the inbox [record_word: arm elsewhere].
     its.state.store(with_state(vacant, timer_state::armed) | owning_flag_of(operations) | linked_flag,
                     base::memory_order_release);
     send(index, its, deadline);
@@ -114,7 +115,7 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
 }
 
 /// What was armed while everything stopped may have been overlooked. Seq_cst: it was armed before; whoever stops says so
-/// before he looks for what is armed.
+/// before he looks for what is armed [park: end late arm].
 void crew::end_if_stopped(timer_handle made) noexcept {
     if (is_stopped_.load(base::memory_order_seq_cst)) [[unlikely]]
         cancel(made);
@@ -123,10 +124,11 @@ void crew::end_if_stopped(timer_handle made) noexcept {
 void crew::count_arm_elsewhere(worker& target) noexcept {
     armed_elsewhere_.add(1);
     pending_elsewhere_.add(1);
-    if (is_alone_) target.foreign_work_.fetch_add(1, base::memory_order_seq_cst);
+    if (is_alone_) target.foreign_work_.fetch_add(1, base::memory_order_relaxed);  // As in add_work().
 }
 
 timer_handle crew::arm_with_extra(const arming& begun, const arming_details& details) {
+    const visit visiting(*this);
     const unit_index index = begun.index;
     callback& its = callbacks_.at(index);
     its.operations.store(details.operations, base::memory_order_relaxed);
@@ -146,14 +148,17 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
     // Relaxed: it is only printed.
     if (settings_.records_locations) location_of(index).store(details.where, base::memory_order_relaxed);
     its.set_number(mine != nullptr ? mine->take_number() : timed::unnumbered | target.seat_);
-    // From here on the token can cancel it; at once, if it is cancelled already.
-    its.state.store(preparing, base::memory_order_release);
+    // From here on the token can cancel it; at once, if it is cancelled already. Relaxed: to register with it publishes this,
+    // and who sees it marks it and touches nothing else [record_word: prepare].
+    its.state.store(preparing, base::memory_order_relaxed);
     if (details.token != nullptr) {
+        // After the word says so, or a request would find nothing to cancel [record_word: watch].
         its.extra()->watch.emplace(details.token->stop_token(), token_reaction{this, made});
     }
 
     const bool is_relative_here = mine != nullptr && details.limit.is_absolute == 0;
     const ordinal deadline = is_relative_here ? end_of_time : deadline_of(details.limit);
+    // Nobody looks at it while it is prepared [record_word: write the first deadline].
     its.set_deadline(deadline);
     if (mine != nullptr) {
         mine->count_arm();
@@ -161,9 +166,11 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
         count_arm_elsewhere(target);
     }
     const state_word armed = with_state(preparing, timer_state::armed) | (mine != nullptr ? 0 : linked_flag);
+    // In one step: whoever has cancelled it meanwhile has left a mark [record_word: arm prepared].
     state_word expected = preparing;
-    if (!its.state.compare_exchange_strong(expected, armed, base::memory_order_acq_rel)) {
-        // Cancelled while it was prepared: it ends like any other that was cancelled.
+    // Release: pairs with the acquire of whoever cancels it. The mark that makes it fail says nothing else.
+    if (!its.state.compare_exchange_strong(expected, armed, base::memory_order_release)) {
+        // Cancelled while it was prepared: it ends like any other that was cancelled [record_word: end prepared].
         const state_word ending = with_state(preparing, timer_state::ending) + one_life;
         its.state.store(ending, base::memory_order_relaxed);
         if (mine != nullptr) mine->settle_notes();
@@ -191,7 +198,10 @@ void crew::post(const arming& begun, const closure_operations& operations) noexc
         its.state.store(with_state(vacant, timer_state::posted), base::memory_order_relaxed);
         mine->push_ready(begun.index);
     } else {
+        const visit visiting(*this);
         add_work();
+        // Nobody can cancel it, so only who has it in hand changes its word [record_word: post].
+        // Release: pairs with the acquire in destroy_pending(), if nobody has taken it out of the inbox, which publishes it, too.
         its.state.store(with_state(vacant, timer_state::posted) | linked_flag, base::memory_order_release);
         send(begun.index, its, 0);
     }

@@ -39,7 +39,7 @@ inline void worker::part_with(timed& its) const noexcept {
 /// The owner gives a record back. Its word says vacant already, and in which life it is used next.
 inline void worker::free_callback(unit_index index, timed& its, std::uint64_t next_life) noexcept {
     leave_wheel(its);
-    if (next_life < life_limit_) [[likely]] {
+    if (next_life <= life_of(last_word_)) [[likely]] {
         if (!free_callbacks_.push(index)) [[unlikely]] {
             part_with(its);
             callbacks_.push_shared(index, index);
@@ -51,8 +51,8 @@ inline void worker::free_callback(unit_index index, timed& its, std::uint64_t ne
 }
 
 /// The same, after leave_wheel(), if it takes no more than a push. False: nothing was done.
-inline bool worker::try_free_callback(unit_index index, std::uint64_t next_life) noexcept {
-    if (next_life >= life_limit_ || wheel_.owes_scrub()) [[unlikely]]
+inline bool worker::try_free_callback(unit_index index, state_word vacant) noexcept {
+    if (vacant > last_word_ || wheel_.owes_scrub()) [[unlikely]]
         return false;
     if (free_callbacks_.keep_at_hand(index)) [[likely]]
         return true;
@@ -116,7 +116,7 @@ inline timer_handle worker::arm(unit_index index, const closure_operations& oper
     its.set_number(take_number());
     its.set_deadline(end_of_time);
     count_arm();
-    // Release: pairs with the acquire of whoever cancels it.
+    // Release: pairs with the acquire of whoever cancels it [record_word: arm here].
     its.state.store(with_state(vacant, timer_state::armed) | owning_flag_of(operations), base::memory_order_release);
     const timer_handle made = name_of(index, life_of(vacant));
     if (limit.is_absolute != 0 || !try_stamp_later(index, life_of(vacant), limit.count, true)) [[unlikely]]
@@ -133,7 +133,7 @@ inline packed_handle worker::try_arm_image(const closure_operations& operations,
     const unit_index index = free_callbacks_.try_pop();
     if (index == no_unit) [[unlikely]]
         return {};
-    callback& its = callbacks_.at(index);
+    callback& its = units_.callback_at(index);
     callbacks_.unseal(index);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
     // Word by word: what went to the stack as words and came back as a vector would have to wait for it.

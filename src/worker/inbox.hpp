@@ -12,7 +12,8 @@ namespace chime::inline v0::detail {
 /// What other threads want of a worker: a stack that many push onto and the owner empties at once, until it is closed.
 ///
 /// It is linked through the records and slots themselves, so it takes no memory and cannot overflow. Whoever pushes has
-/// set `linked` in the unit's word before, in the step that gave him the right to [I11].
+/// set `linked` in the unit's word before, in the step that gave him the right to [I11]. How this goes together with
+/// sleeping is in models/park.pml, and with closing it in models/retire.pml.
 class inbox {
  public:
     /// How many wait undrained, this one included; zero: it is closed, and nothing was pushed. Any thread.
@@ -34,7 +35,7 @@ class inbox {
             units.at(last).link.store(index_in(top), base::memory_order_relaxed);
             const std::uint64_t pushed = (top >> 32U) + count;
             // Seq_cst: the push comes before the look at what the owner has published; pairs with is_empty() in
-            // parking, which comes after publishing. It is a release too, for the owner's drain.
+            // parking, which comes after publishing. It is a release too, for the owner's drain [park: push].
             if (top_.compare_exchange_weak(top, pushed << 32U | first, base::memory_order_seq_cst,
                                            base::memory_order_acquire)) {
                 return static_cast<std::uint32_t>(pushed);
@@ -47,12 +48,12 @@ class inbox {
     [[nodiscard]] unit_index take_all() noexcept {
         const unit_index seen = index_in(top_.load(base::memory_order_relaxed));
         if (seen == no_unit || seen == closed) return no_unit;
-        // Acquire: pairs with the release of each push.
+        // Acquire: pairs with the release of each push [park: drain].
         return index_in(top_.exchange(no_unit, base::memory_order_acquire));
     }
 
     /// The same, and nothing can be pushed any more. The owner. `announce(count)` is called before anybody can see that it
-    /// is closed, with how many are there; once more if others have come meanwhile.
+    /// is closed, with how many are there; once more if others have come meanwhile [retire: close].
     template <class Announce>
     [[nodiscard]] unit_index close(Announce announce) noexcept {
         std::uint64_t top = top_.load(base::memory_order_relaxed);
@@ -61,7 +62,7 @@ class inbox {
         } while (!top_.compare_exchange_weak(top, closed, base::memory_order_acq_rel, base::memory_order_relaxed));
         return index_in(top);
     }
-    /// For its next owner.
+    /// For its next owner [retire: open].
     void open() noexcept { top_.store(no_unit, base::memory_order_release); }
 
     [[nodiscard]] bool is_closed() const noexcept {

@@ -4,12 +4,13 @@
 namespace chime::inline v0::detail {
 
 void parking::sleep(time_point deadline) noexcept {
-    // Whatever the answer, the loop looks at everything again.
+    // Whatever the answer, the loop looks at everything again [park: sleep].
     static_cast<void>(base::futex_wait(bell_, ticket_, deadline));
 }
 
 void parking::ring() noexcept {
-    // Release is not needed for the work, which was published before; the number alone tells the kernel not to sleep.
+    // Release is not needed for the work, which was published before; the number alone tells the kernel not to
+    // sleep [park: ring].
     bell_.fetch_add(1, base::memory_order_relaxed);
     base::futex_wake_one(bell_);
     // Acquire: pairs with the release in descriptor().

@@ -25,13 +25,16 @@ class parking {
  public:
     /// The owner: from now on senders wake it for what matters before `deadline`.
     void publish(ordinal deadline) noexcept {
+        // Before it is published, so that whoever rings for what is published changes it [park: note the bell].
         ticket_ = bell_.load(base::memory_order_relaxed);
-        // Seq_cst: comes before the owner's second look at its inbox. Pairs with wake_before() and inbox::push().
+        // Seq_cst: comes before the owner's second look at its inbox. Pairs with wake_before() and
+        // inbox::push() [park: publish].
         published_.store(deadline == awake ? awake + 1 : deadline, base::memory_order_seq_cst);
     }
 
     /// The owner: it is awake, nobody need bother. Seq_cst: comes before its look at whether it was called. Whoever calls
-    /// it marks it first and then looks whether it sleeps; see crew::call_somebody() and worker::find_work().
+    /// it marks it first and then looks whether it sleeps; see crew::call_somebody() and
+    /// worker::find_work() [park: withdraw].
     void withdraw() noexcept { published_.store(awake, base::memory_order_seq_cst); }
 
     /// The owner sleeps until `deadline`, a wake-up since publish(), or for no reason.
@@ -39,11 +42,11 @@ class parking {
 
     /// Wakes the owner if it is parked for something later than `when`; true: this call did. Any thread.
     bool wake_before(ordinal when) noexcept {
-        ordinal published = published_.load(base::memory_order_seq_cst);  // See publish().
+        ordinal published = published_.load(base::memory_order_seq_cst);  // See publish() [park: look].
         if (published == awake || when >= published) return false;
         // Who fails here was overtaken by another waker, or by the owner, who will look into its inbox. Relaxed: what has to
         // be in order is the load before. Whatever the owner stores after what that has seen, it stores after our work was
-        // visible; and the bell that it has noted was read before it published.
+        // visible; and the bell that it has noted was read before it published [park: wake].
         if (!published_.compare_exchange_strong(published, awake, base::memory_order_relaxed)) return false;
         ring();
         return true;

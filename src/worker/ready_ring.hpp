@@ -23,23 +23,25 @@ class ready_ring {
     /// False: it is full. The owner.
     [[nodiscard]] bool push(unit_index added) noexcept {
         const std::uint32_t tail = tail_.load(base::memory_order_relaxed);
-        // Acquire: pairs with the release of whoever took what was in this place.
+        // Acquire: pairs with the release of whoever took what was in this place [steal: ring is full].
         if (tail - head_.load(base::memory_order_acquire) == capacity) return false;
         entries_[tail % capacity].store(added, base::memory_order_relaxed);
         // Seq_cst: comes before the look at who is parked, in crew::call_somebody(); pairs with the look at the rings after
-        // publishing. It is a release too, for whoever takes it.
+        // publishing. It is a release too, for whoever takes it [steal: push].
         tail_.store(tail + 1, base::memory_order_seq_cst);
         return true;
     }
 
     /// The first one; no_unit: there is none. Any thread.
     [[nodiscard]] unit_index pop() noexcept {
+        // Acquire, also if the step below fails: pairs with the release of who took the one before, and had seen that there is
+        // more; so the tail is not older than the head. No two heads are the same, so who succeeds has acquired it.
         std::uint32_t head = head_.load(base::memory_order_acquire);
         for (;;) {
             if (tail_.load(base::memory_order_acquire) == head) return no_unit;
             const unit_index first = entries_[head % capacity].load(base::memory_order_relaxed);
-            // Release: pairs with the acquire in push(); we have read the place before it is used again.
-            if (head_.compare_exchange_weak(head, head + 1, base::memory_order_acq_rel, base::memory_order_acquire)) {
+            // Release: pairs with the acquire in push(); we have read the place before it is used again [steal: pop].
+            if (head_.compare_exchange_weak(head, head + 1, base::memory_order_release, base::memory_order_acquire)) {
                 return first;
             }
         }
@@ -47,22 +49,23 @@ class ready_ring {
 
     /// The first half, rounded up, into `taken`; answers how many. Any thread.
     [[nodiscard]] std::size_t take_half(std::array<unit_index, capacity / 2>& taken) noexcept {
-        std::uint32_t head = head_.load(base::memory_order_acquire);
+        // Relaxed, unlike in pop(): if the tail is older than the head, there seems to be more than there is room for.
+        std::uint32_t head = head_.load(base::memory_order_relaxed);
         for (;;) {
+            // Acquire: pairs with the release in push().
             const std::uint32_t there = tail_.load(base::memory_order_acquire) - head;
             if (there == 0) return 0;
-            if (there > capacity) {  // The head was read too long ago.
-                head = head_.load(base::memory_order_acquire);
+            if (there > capacity) {  // One of the two was read too long ago [steal: stale head].
+                head = head_.load(base::memory_order_relaxed);
                 continue;
             }
             const std::uint32_t half = there - there / 2;
+            // Before the head has passed, or the owner may write over it [steal: copy].
             for (std::uint32_t position = 0; position < half; ++position) {
                 taken[position] = entries_[(head + position) % capacity].load(base::memory_order_relaxed);
             }
-            if (head_.compare_exchange_weak(head, head + half, base::memory_order_acq_rel,
-                                            base::memory_order_acquire)) {
-                return half;
-            }
+            // Release: as in pop() [steal: take half].
+            if (head_.compare_exchange_weak(head, head + half, base::memory_order_release)) return half;
         }
     }
 

@@ -3,19 +3,17 @@
 
 #include "worker/worker.hpp"
 
-#include <utility>
-
 namespace chime::inline v0::detail {
 
 class worker::turn_scope {
  public:
-    explicit turn_scope(worker& mine) noexcept : before_(std::exchange(current, &mine)) {
+    explicit turn_scope(worker& mine) noexcept : before_(exchange_current(&mine)) {
         // Relaxed: only the thread that wrote it asks whether it is its own.
         mine.turning_thread_.store(base::thread_number(), base::memory_order_relaxed);
     }
     turn_scope(const turn_scope&) = delete;
     turn_scope& operator=(const turn_scope&) = delete;
-    ~turn_scope() { current = before_; }
+    ~turn_scope() { exchange_current(before_); }
 
  private:
     worker* before_;  ///< A callback of one context may drive another one.

@@ -17,7 +17,7 @@ namespace {
 
 /// The loop that the current task belongs to; it has to be one of `home`, if that is given. It checks the rest itself.
 worker& worker_of_task(const crew* home) {
-    worker* const mine = worker::current;
+    worker* const mine = worker::current();
     if (mine != nullptr && (home == nullptr || home == &mine->home())) return *mine;
     worker::refuse_wait();
 }
@@ -39,19 +39,19 @@ wake_key begin_suspension(crew* home, std::coroutine_handle<> frame, promise_bas
 // Between beginning and committing a task stays where it is.
 
 timer_handle limit_suspension(const wake_key& key, wait_limit limit) {
-    worker* const here = worker::current;
+    worker* const here = worker::current();
     worker::assume_owner(here);
     return here->limit_suspension(key, limit);
 }
 
 bool commit_suspension(const wake_key& key) noexcept {
-    worker* const here = worker::current;
+    worker* const here = worker::current();
     worker::assume_owner(here);
     return here->commit_suspension(key);
 }
 
 void abandon_suspension(const wake_key& key) noexcept {
-    worker* const here = worker::current;
+    worker* const here = worker::current();
     worker::assume_owner(here);
     here->abandon_suspension(key);
 }
@@ -70,14 +70,14 @@ void wake_task(const wake_key& key, wake_reason reason) noexcept {
 }
 
 wake_reason reason_of_wake() noexcept {
-    worker* const here = worker::current;
+    worker* const here = worker::current();
     CHIME_CHECK_USE(here != nullptr, worker::resumed_by_its_loop);
     worker::assume_owner(here);
     return here->reason();
 }
 
 void end_task(std::coroutine_handle<> frame, promise_base& promise) noexcept {
-    worker* const here = worker::current;
+    worker* const here = worker::current();
     CHIME_CHECK_USE(here != nullptr, worker::resumed_by_its_loop);
     worker::assume_owner(here);
     here->end_task(frame, promise);

@@ -77,6 +77,9 @@ void task_control::wait() {
             refuse(errc::on_a_worker,
                    "chime: in a simulation nobody else runs the task; use block_on(), or let time go on");
         }
+        if (its().home != nullptr && its().home->is_in_forked_child()) {
+            refuse(errc::stopped, "chime: this is a forked child, and whoever runs the task is in its parent");
+        }
         if (its().home != nullptr && its().home->is_below_us()) {
             refuse(errc::on_a_worker,
                    "chime: this thread runs the task itself, or could have to; co_await the handle instead");
@@ -91,11 +94,11 @@ void task_control::wait() {
 }
 
 void task_control::detach() noexcept {
-    its().is_detached.store(true, base::memory_order_release);
+    its().is_detached.store(true, base::memory_order_relaxed);  // A mark; nothing comes with it.
 }
 
 bool task_control::is_detached() const noexcept {
-    return its().is_detached.load(base::memory_order_acquire);
+    return its().is_detached.load(base::memory_order_relaxed);
 }
 
 }  // namespace chime::inline v0::detail

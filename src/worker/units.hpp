@@ -26,6 +26,10 @@ class units {
         std::byte* const range = ranges_[index >> 31U];  // A look-up, because kinds come in any order.
         return *std::launder(reinterpret_cast<timed*>(range + std::size_t{index & ~slot_bit} * unit_bytes));
     }
+    /// The same for a record, which is at hand here.
+    [[nodiscard]] callback& callback_at(unit_index index) const noexcept {
+        return *std::launder(reinterpret_cast<callback*>(ranges_[0] + std::size_t{index} * unit_bytes));
+    }
 
     // What ticket_wheel asks of its records; see wheel.hpp. The owner alone.
     [[nodiscard]] bool holds(unit_index index, std::uint16_t stamp) const noexcept {

@@ -36,7 +36,7 @@ constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs m
 
 }  // namespace
 
-[[gnu::tls_model("initial-exec")]] thread_local constinit worker* worker::current = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local constinit worker::turn_of_thread worker::turning{};
 
 time_point worker::base_now() noexcept {
     return base::now();
@@ -57,7 +57,7 @@ worker::worker(crew& home, std::uint32_t seat)
       settings_(home.settings_),
       seat_(seat),
       names_(std::bit_cast<packed_handle>(home.name_of(0, 0, seat))),
-      life_limit_(settings_.life_limit),
+      last_word_((settings_.life_limit << life_shift) - 1),
       is_alone_(home.is_alone_),
       wheel_(wheel_memory_, to_ordinal(now()), settings_.tick_shift, settings_.stale_slack, settings_.scrub_budget),
       next_number_(seat),
@@ -86,7 +86,8 @@ bool worker::try_begin_drive() noexcept {
 
 void worker::end_drive() noexcept {
     if (clock_ != nullptr) clock_->end_run(*this);
-    driver_.store(driver::nobody, base::memory_order_release);  // See try_begin_drive().
+    turning_thread_.store(no_thread, base::memory_order_relaxed);  // Or whoever drives next would seem to be us.
+    driver_.store(driver::nobody, base::memory_order_release);     // See try_begin_drive().
 }
 
 bool worker::try_end_for_good() noexcept {
@@ -135,7 +136,10 @@ bool worker::tidy_up_elsewhere() {
         return false;
     }
     struct end_of_tidying {
-        ~end_of_tidying() { mine.driver_.store(driver::nobody, base::memory_order_release); }  // Nobody else does.
+        ~end_of_tidying() {
+            mine.turning_thread_.store(no_thread, base::memory_order_relaxed);  // As in end_drive().
+            mine.driver_.store(driver::nobody, base::memory_order_release);     // Nobody else does.
+        }
         worker& mine;
     } const at_the_end{*this};
     if (inbox_.is_closed()) return false;  // It has retired, and given away all that it had.
@@ -226,11 +230,14 @@ bool worker::is_out_of_work() const noexcept {
     return local_work() + foreign_work_.load(base::memory_order_seq_cst) == 0;
 }
 
+/// Publishes, and then looks at everything once more (models/park.pml; with others models/steal.pml, models/retire.pml).
 bool worker::begin_park(ordinal until, const base::atomic<bool>& is_stopped) noexcept {
-    parked_work_.store(local_work(), base::memory_order_relaxed);  // Published with the next line.
+    parked_work_.store(local_work(), base::memory_order_relaxed);  // Published with the deadline [park: own work].
+    // From here on whoever has something for us wakes us [steal: publish].
     parking_.publish(until);
-    // Seq_cst, like all that is looked at after publishing: pairs with crew::call_somebody().
+    // Seq_cst, like all that is looked at after publishing: pairs with crew::call_somebody() [steal: count parked].
     if (!is_alone_) crew_.parked_.fetch_add(1, base::memory_order_seq_cst);
+    // What came before we had published woke nobody [park: look again] [steal: look again] [retire: look again].
     const bool is_needed = !inbox_.is_empty() || (is_alone_ ? is_out_of_work() : crew_.has_ready_work()) ||
                            is_stopped.load(base::memory_order_seq_cst) || has_orders();
     if (is_needed) {
@@ -242,15 +249,17 @@ bool worker::begin_park(ordinal until, const base::atomic<bool>& is_stopped) noe
     return true;
 }
 
+/// Awake for all others, before it looks whether it was called (models/steal.pml) [steal: withdraw].
 void worker::end_park() noexcept {
     parking_.withdraw();
-    // Relaxed: who does not see it yet looks at who sleeps once more than he has to.
+    // Relaxed: who does not see it yet looks at who sleeps once more than he has to [steal: leave the parked].
     if (!is_alone_) crew_.parked_.fetch_sub(1, base::memory_order_relaxed);
 }
 
 void worker::park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept {
     const ordinal until = std::min(wake_at, to_ordinal(limit));
     if (!begin_park(until, is_stopped)) return;
+    if (!is_alone_) crew_.tell_of_rest();
     follows_crowd_ = false;
     if (clock_ == nullptr) {
         parking_.sleep(to_time_point(until));
@@ -295,10 +304,13 @@ bool worker::wake_up() noexcept {
     return did;
 }
 
+/// After the push (models/park.pml).
 void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
     // When everything stops, somebody waits until all is drained. Seq_cst: comes after the push; whoever stops says so
-    // before he wakes us.
-    if (undrained >= crew_.most_undrained_ || crew_.is_stopped_.load(base::memory_order_seq_cst)) deadline = 0;
+    // before he wakes us [park: hurry].
+    if (undrained >= crew_.most_undrained_.load(base::memory_order_relaxed) ||
+        crew_.is_stopped_.load(base::memory_order_seq_cst))
+        deadline = 0;
     if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
 }
 
@@ -333,7 +345,7 @@ void worker::fire_due(std::size_t budget, turn_answer& answer) {
 bool worker::fire_one(const due_entry& due, ordinal now) {
     const unit_index index = due.index;
     timed& its = units_.at(index);
-    state_word value = its.state.load(base::memory_order_acquire);
+    state_word value = its.state.load(base::memory_order_relaxed);  // Whoever claims it, or takes off a mark, acquires.
     for (;;) {
         if (!crew::is_waiting(index, value)) {  // Cancelled or woken a moment ago [I2].
             wheel_.pop_due();
@@ -341,28 +353,36 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
             counters_.stale_cancelled.add();
             return false;
         }
-        if ((value & locked_flag) != 0) {  // Somebody is postponing it. Nobody waits for him: it is looked at again.
+        // Somebody is postponing it. Nobody waits for him: it is looked at again [record_word: defer] [slot_word: defer].
+        if ((value & locked_flag) != 0) {
             wheel_.defer_due(units_, due);
             has_deferred_ = true;
             return false;
         }
-        if ((value & moved_flag) != 0) {  // Somebody has: what the wheel has looked at may be the old deadline.
-            if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acq_rel)) return false;
+        // Somebody has: what the wheel has looked at may be the old deadline [record_word: look again]
+        // [slot_word: look again].
+        if ((value & moved_flag) != 0) {
+            // Acquire: pairs with the release of who has moved it, so that its deadline is read next.
+            if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acquire)) return false;
             continue;
         }
+        // Acquire, for either: pairs with the release of who has armed, moved or unlinked it. What others have to know of is
+        // released when it waits again or ends.
         const bool is_slot = (index & slot_bit) != 0;
         if (is_slot) {
             const bool is_inline = settings_.resumes_inline && inline_left_ != 0;
+            // Whoever else wakes it finds that it does not wait any more [slot_word: fire].
             const state_word claimed = with_cause(
                 with_phase(value, is_inline ? task_phase::executing : task_phase::scheduled), wake_cause::timer);
-            if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acq_rel)) continue;
+            if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acquire)) continue;
             if (base::has(base::old_bug::forgets_the_doom))
                 its.state.fetch_and(~doomed_flag, base::memory_order_relaxed);
             wheel_.pop_due();
             fire_sleeper(index, claimed, now);
         } else {
+            // Whoever cancels it from here on is told that it runs [record_word: fire].
             const state_word claimed = with_state(value, timer_state::running);
-            if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acq_rel)) continue;
+            if (!its.state.compare_exchange_weak(value, claimed, base::memory_order_acquire)) continue;
             wheel_.pop_due();
             run_callback(index, now);
         }
@@ -385,23 +405,26 @@ void worker::run_ready(std::size_t budget, turn_answer& answer) {
 }
 
 /// Everything stops: cancels every timer and tells every sleeper of ours, a bounded number at a time. Those of others are
-/// theirs to tell, and whoever adopts one later knows.
+/// theirs to tell, and whoever adopts one later knows. Relaxed: what is ours says so because we have written it; and whoever
+/// cancels or wakes it acquires.
 void worker::sweep(std::size_t budget) noexcept {
     for (; budget != 0 && swept_slots_ < slots_.size(); --budget, ++swept_slots_) {
         const unit_index index = slot_pool::index_of(swept_slots_);
         const task_slot& its = slots_.at(index);
-        const state_word value = its.state.load(base::memory_order_acquire);
+        const state_word value = its.state.load(base::memory_order_relaxed);
         if (phase_of(value) != task_phase::idle || !its.is_numbered() || its.owner() != seat_) continue;
+        // It is told once: if it sleeps again, it is destroyed [slot_word: tell].
         crew_.wake(index, life_of(value), wake_cause::shutdown);
     }
     for (; budget != 0 && swept_callbacks_ < callbacks_.size(); --budget, ++swept_callbacks_) {
         const unit_index index = callback_pool::index_of(swept_callbacks_);
         const callback& its = callbacks_.at(index);
-        const state_word value = its.state.load(base::memory_order_acquire);
+        const state_word value = its.state.load(base::memory_order_relaxed);
         if (state_of(value) != timer_state::armed || its.owner() != seat_) continue;
         crew_.cancel(name_of(index, life_of(value)));
     }
-    if (budget != 0) is_swept_.store(true, base::memory_order_release);  // Pairs with crew::is_at_rest().
+    // Release: pairs with the look in crew::is_at_rest(); who sees it sees that this turn was counted [park: sweep].
+    if (budget != 0) is_swept_.store(true, base::memory_order_release);
 }
 
 }  // namespace chime::inline v0::detail

@@ -166,7 +166,7 @@ class worker final : public clock_listener {
     [[nodiscard]] crew& home() const noexcept { return crew_; }
     [[nodiscard]] std::uint32_t seat() const noexcept { return seat_; }
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? base_now() : followed_now(); }
-    [[nodiscard]] bool is_current() const noexcept { return current == this; }
+    [[nodiscard]] bool is_current() const noexcept { return current() == this; }
     /// Is whatever runs on this loop below us on the stack, perhaps with the turn of another loop in between?
     [[nodiscard]] bool is_below() const noexcept {
         return is_current() || (!settings_.is_simulated && is_driven() &&
@@ -177,12 +177,28 @@ class worker final : public clock_listener {
     /// Counts up when a piece of user code begins, and when it ends: odd while one runs. See shows_progress.
     [[nodiscard]] std::uint64_t progress() const noexcept { return progress_.get(); }
 
-    /// The worker whose turn runs on this thread. Eight bytes at a fixed distance from the thread's pointer, also in a
-    /// shared library: every call begins with a look at it.
-    [[gnu::tls_model("initial-exec")]] static thread_local constinit worker* current;
+    /// The worker whose turn runs on this thread.
+    [[nodiscard]] static worker* current() noexcept { return turning.mine; }
+    /// The same, if it is one of `home`. Every call begins with this look, so it is one comparison.
+    [[nodiscard]] static worker* current_of(const crew& home) noexcept {
+        return turning.home == &home ? turning.mine : nullptr;
+    }
+    /// From now on it is the turn of `next`, or of nobody; answers whose it was.
+    static worker* exchange_current(worker* next) noexcept {
+        worker* const before = turning.mine;
+        turning = {next != nullptr ? &next->crew_ : nullptr, next};
+        return before;
+    }
 
  private:
     friend class crew;
+
+    /// Whose turn it is. Sixteen bytes at a fixed distance from the thread's pointer, also in a shared library.
+    struct turn_of_thread {
+        const crew* home = nullptr;
+        worker* mine = nullptr;
+    };
+    [[gnu::tls_model("initial-exec")]] static thread_local constinit turn_of_thread turning;
 
     /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
     /// Two words, because each is a store that waits in the processor until what came before it is through. Of the life the
@@ -203,6 +219,7 @@ class worker final : public clock_listener {
         std::uint64_t what_;
     };
     static constexpr std::size_t most_unstamped = 64;
+    static constexpr std::uint32_t no_thread = ~std::uint32_t{0};
     /// Who has the wheel.
     enum class driver : std::uint8_t {
         nobody,
@@ -280,7 +297,7 @@ class worker final : public clock_listener {
     void reserve_tickets() CHIME_REQUIRES(owner_);
     void free_callback(unit_index index) noexcept CHIME_REQUIRES(owner_);
     void free_callback(unit_index index, timed& its, std::uint64_t next_life) noexcept CHIME_REQUIRES(owner_);
-    [[nodiscard]] bool try_free_callback(unit_index index, std::uint64_t next_life) noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool try_free_callback(unit_index index, state_word vacant) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] bool try_cancel_and_destroy(unit_index index, std::uint64_t life) noexcept CHIME_REQUIRES(owner_);
     cancel_result free_cancelled(unit_index index) noexcept CHIME_REQUIRES(owner_);
     void share_callbacks() noexcept CHIME_REQUIRES(owner_);
@@ -356,9 +373,9 @@ class worker final : public clock_listener {
     clock_source* clock_;
     const worker_settings& settings_;
     const std::uint32_t seat_;
-    const packed_handle names_;       ///< What the handles of all our timers have in common.
-    const std::uint64_t life_limit_;  ///< Of the settings, at hand.
-    const bool is_alone_;             ///< There will never be another worker in this crew.
+    const packed_handle names_;   ///< What the handles of all our timers have in common.
+    const state_word last_word_;  ///< Of the last life that a unit may have, and above all its words.
+    const bool is_alone_;         ///< There will never be another worker in this crew.
 
     storage wheel_memory_{nullptr};
     ticket_wheel wheel_ CHIME_GUARDED_BY(owner_);
@@ -420,9 +437,9 @@ class worker final : public clock_listener {
     parking parking_;
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<driver> driver_{driver::nobody};
-    base::atomic<std::uint32_t> turning_thread_{~std::uint32_t{0}};  ///< Whose turn it is, or was last.
-    base::atomic<bool> is_called_{false};  ///< Somebody has work for it; see crew::call_somebody().
-    base::atomic<bool> is_wanted_{false};  ///< Another thread has found nothing free.
+    base::atomic<std::uint32_t> turning_thread_{no_thread};  ///< Whose turn it is, or was last in this drive.
+    base::atomic<bool> is_called_{false};                    ///< Somebody has work for it; see crew::call_somebody().
+    base::atomic<bool> is_wanted_{false};                    ///< Another thread has found nothing free.
     base::atomic<std::uint64_t> wakeups_{0};
     base::atomic<ordinal> shown_time_{0};
 };

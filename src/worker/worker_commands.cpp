@@ -52,11 +52,14 @@ void worker::obey(std::size_t budget) {
 /// is obeyed first: a thread whose first timer has ended up there, because its worker retired, and whose second one was
 /// sent to us, armed them in that order.
 unit_index worker::take_commands() noexcept {
+    // First what was sent to us [retire: take inbox].
     const unit_index own = inbox_.take_all();
     if (is_alone_) return own;
+    // Then what is nobody's: the other way round, an older one might come there in between [retire: take merged].
     const unit_index orphaned = crew_.merged_.take_all();
     // The same for what we have not got to yet: what is left for later, or is still in the hands of who leaves. Relaxed, and
-    // after both: who has found an inbox closed, and turned to us or to everybody, has made us see it.
+    // after both: who has found an inbox closed, and turned to us or to everybody, has made us see
+    // it [retire: look at left number].
     const std::uint64_t left = crew_.left_number_.load(base::memory_order_relaxed);
     next_number_ = std::max(next_number_, (left & ~timed::owner_mask) | seat_);
     if (own == no_unit || orphaned == no_unit) return own == no_unit ? orphaned : own;
@@ -81,17 +84,19 @@ void worker::obey_one(unit_index index) {
     timed& its = units_.at(index);
     if (its.owner() != seat_) adopt(index, its);
     if (!its.is_numbered() && (index & slot_bit) == 0) ++owed_callbacks_;
-    // Release: the link is free to be used by whoever sees this. Acquire: what was written before it was pushed.
+    // Release: the link is free to be used by whoever sees this. Acquire: what was written before it was pushed
+    // [record_word: unlink] [slot_word: unlink] [retire: unlink].
     const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel) & ~linked_flag;
     if ((index & slot_bit) != 0) {
         switch (phase_of(value)) {
         case task_phase::scheduled: make_ready(index); break;
         case task_phase::idle:
-            // Whether it was moved or not: the owner may have overtaken that, and left the ticket to us.
+            // Whether it was moved or not: the owner may have overtaken that, and left the ticket to
+            // us [slot_word: accept].
             if (its.is_numbered()) accept(index, its);
             break;
         case task_phase::vacant:
-            if ((value & locked_flag) == 0) free_slot(index);
+            if ((value & locked_flag) == 0) free_slot(index);  // As below [slot_word: give back].
             break;
         default: break;
         }
@@ -101,7 +106,8 @@ void worker::obey_one(unit_index index) {
     case timer_state::armed: accept(index, its); break;
     case timer_state::posted: push_ready(index); break;
     case timer_state::vacant:
-        if ((value & locked_flag) == 0) free_callback(index);  // Otherwise whoever holds the lock pushes it once more.
+        // Otherwise whoever holds the lock pushes it once more [record_word: give back].
+        if ((value & locked_flag) == 0) free_callback(index);
         break;
     default: break;
     }
@@ -112,6 +118,7 @@ void worker::obey_one(unit_index index) {
 /// they would come due meanwhile.
 void worker::adopt_some() noexcept {
     if (inherited_ == no_unit) {
+        // Behind the rest, and in any order [retire: take later].
         inherited_ = crew_.merged_later_.take_all();
         if (inherited_ == no_unit) return;
         adopting_since_ = to_ordinal(now());
@@ -141,7 +148,8 @@ bool worker::try_obey_one(unit_index index) noexcept {
     return true;
 }
 
-/// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it again.
+/// It has come through the merge queue: its owner has retired, or was about to. Before anybody may link it
+/// again [retire: adopt].
 void worker::adopt(unit_index, timed& its) noexcept {
     counters_.adopted.add();
     if (wheel_.tick_of(its.deadline_now()) <= wheel_.current_tick())

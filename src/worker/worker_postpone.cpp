@@ -39,7 +39,7 @@ void worker::move_ticket(unit_index index, timed& its, ordinal target) noexcept 
 /// The owner gives a timer another deadline. `value` is what its word said. Needs room that was reserved.
 void worker::move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept {
     // In an inbox: the drain looks at whatever the deadline is then. Otherwise the ticket is not later than the deadline
-    // in force; if that grows, there is nothing to do but to write it down.
+    // in force; if that grows, there is nothing to do but to write it down [record_word: move].
     const bool is_later = target >= its.deadline_now();
     its.set_deadline(target);
     if ((value & linked_flag) == 0 && !is_later) move_ticket(index, its, target);
@@ -49,17 +49,18 @@ void worker::move_to(unit_index index, timed& its, state_word value, ordinal tar
 /// writing the next one (models/record_word.pml).
 void worker::accept(unit_index index, timed& its) {
     // Before the deadline is read, so that a later change is not taken for this one. Acquire: pairs with the release
-    // of whoever wrote it.
+    // of whoever wrote it [record_word: accept].
     its.state.fetch_and(~moved_flag, base::memory_order_acquire);
     if (its.has_timer()) {
         move_ticket(index, its, its.deadline_now());
         return;
     }
+    // It comes behind all that was accepted before [retire: number].
     if (!its.is_numbered()) its.set_number(take_number());
     place(index, its, its.deadline_now());
     if (!crew_.is_stopped()) [[likely]]
         return;
-    // It came too late: it ends like the others.
+    // It came too late: it ends like the others [park: accept late arm].
     const state_word value = its.state.load(base::memory_order_relaxed);
     if ((index & slot_bit) != 0) {
         crew_.wake(index, life_of(value), wake_cause::shutdown);
@@ -79,15 +80,18 @@ void worker::stamp() noexcept {
 /// waits; so both announce themselves before they look, in the one order of all seq_cst steps (models/record_word.pml).
 void worker::stamp_at(ordinal now) noexcept {
     if (unstamped_count_ == 0) return;
+    // Before we look at any word [record_word: announce stamp].
     is_stamping_.store(true, base::memory_order_seq_cst);
     const std::size_t count = std::exchange(unstamped_count_, 0);
     for (std::size_t position = 0; position < count; ++position) stamp_one(unstamped_[position], now);
-    is_stamping_.store(false, base::memory_order_release);  // Pairs with the acquire of whoever waits.
+    // Pairs with the acquire of whoever waits [record_word: end stamp].
+    is_stamping_.store(false, base::memory_order_release);
 }
 
 void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
     const unit_index index = entry.index();
     timed& its = units_.at(index);
+    // After we have announced it [record_word: stamp].
     const state_word value = its.state.load(base::memory_order_seq_cst);
     if (!entry.is_of(life_of(value)) || !crew::is_waiting(index, value)) return;  // Cancelled, perhaps used again.
     const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;          // Somebody else has the last word.
@@ -109,8 +113,9 @@ bool worker::postpone_here(unit_index index, timed& its, state_word value, wait_
     if ((index & slot_bit) != 0 && !its.is_numbered()) return false;  // It waits for something else.
     reserve_tickets();
     while ((value & moved_flag) != 0) {
-        // What others have asked for before is overtaken; if the mark is there again later, we are.
-        if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acq_rel)) break;
+        // What others have asked for before is overtaken; if the mark is there again later, we are. Acquire: pairs with the
+        // release of who has set it, so that our deadline comes after his [record_word: take mark off].
+        if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acquire)) break;
         if (life_of(value) != life || !crew::is_waiting(index, value)) return false;
     }
     if (limit.is_absolute != 0) {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-// Ready tasks: a plain queue for a worker that is alone, otherwise a ring that others take from, too.
+// Ready tasks: a plain queue for a worker that is alone, otherwise a ring that others take from, too (models/steal.pml).
 
 namespace chime::inline v0::detail {
 
@@ -12,11 +12,12 @@ void worker::push_ready(unit_index index) noexcept {
     if (is_alone_) {
         ready_.push(units_, index);
     } else if (!ring_.push(index)) {
-        crew_.inject(index);  // More than one worker can have at hand: for all.
+        crew_.inject(index);  // More than one worker can have at hand: for all [steal: overflow].
     }
 }
 
-/// User code is about to run, and who knows how long that takes: what is ready beside it is for others to take.
+/// User code is about to run, and who knows how long that takes: what is ready beside it is for others to
+/// take [steal: offer].
 void worker::offer_work() noexcept {
     if (!is_alone_ && !ring_.is_empty()) crew_.call_somebody();
 }
@@ -40,7 +41,7 @@ unit_index worker::pop_ready() noexcept {
 /// Gets something to do: what is nobody's, and if that is nothing, half of what another worker has.
 void worker::find_work() noexcept {
     // Seq_cst: comes after withdrawing. While a call is unheard nobody else is called, and what follows may take long.
-    // Acquire: whoever has called us has counted us before, and we count down after it.
+    // Acquire: whoever has called us has counted us before, and we count down after it [steal: take call].
     const bool is_called =
         is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_acquire);
     if (is_called) is_searching_ = true;  // The call has counted us.
@@ -48,7 +49,8 @@ void worker::find_work() noexcept {
     std::size_t count = take_injected(taken);
     if (count == 0 && ring_.size() == 0) {
         if (!is_searching_) {
-            // Relaxed: who sees it relies on what we look at after we have counted down, in end_search().
+            // Relaxed: who sees it relies on what we look at after we have counted down, in
+            // end_search() [steal: search].
             crew_.searching_.fetch_add(1, base::memory_order_relaxed);
             is_searching_ = true;
         }
@@ -57,6 +59,7 @@ void worker::find_work() noexcept {
         for (std::uint32_t step = 0; count == 0 && step < seats; ++step) {
             victim_ = victim_ + 1 < seats ? victim_ + 1 : 0;
             if (victim_ == seat_) continue;
+            // The first half, which has waited longest [steal: steal].
             count = crew_.at(victim_).ring_.take_half(taken);
             counters_.stolen.add(count);
         }
@@ -107,11 +110,13 @@ void worker::await_lasting_work() noexcept {
 std::size_t worker::take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept {
     constexpr std::size_t exchanged = 16;
     const std::size_t room = ready_ring::capacity - ring_.size();
+    // No more than there is room for: only we fill the ring [steal: take injected].
     if (room != 0) return crew_.injection_.take(units_, taken, room);
     const std::size_t count = crew_.injection_.take(units_, taken, exchanged);
     for (std::size_t left = count; left != 0; --left) {
         const unit_index displaced = ring_.pop();
         if (displaced == no_unit) break;  // Others have taken it all meanwhile.
+        // For whoever is called for it [steal: exchange].
         crew_.inject(displaced);
     }
     return count;
@@ -122,7 +127,8 @@ std::size_t worker::take_injected(std::array<unit_index, ready_ring::capacity / 
 void worker::end_search() noexcept {
     if (!is_searching_) return;
     is_searching_ = false;
-    // Seq_cst: comes before the look. Whoever has more work makes it visible before he looks whether anybody searches.
+    // Seq_cst: comes before the look. Whoever has more work makes it visible before he looks whether anybody
+    // searches [steal: end search].
     const bool was_last = crew_.searching_.fetch_sub(1, base::memory_order_seq_cst) == 1;
     if (was_last && crew_.has_ready_work()) crew_.call_somebody();
 }

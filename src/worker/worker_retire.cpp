@@ -54,6 +54,7 @@ void worker::retire() noexcept {
         assume_owner(this);  // As we are.
         crew_.raise_left_number(next_number_ + count * timed::next_number);
     });
+    // What we have not obeyed yet, in its order [retire: leave commands].
     give_away_chain(commands, crew_.merged_);
     const unit_index last_in_order = turned_round(units_, last_commands, no_unit);
     number_chain(last_in_order);
@@ -77,6 +78,7 @@ void worker::retire() noexcept {
         count_step();
     });
     call_heir();
+    // What was left to us, and we have not got to [retire: leave later].
     give_away_chain(std::exchange(inherited_, no_unit), crew_.merged_later_);
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         give_away_timer(callback_pool::index_of(position), crew_.merged_later_);
@@ -91,6 +93,7 @@ void worker::retire() noexcept {
     wheel_.count_all_ends();
     publish_wheel_counters();
 
+    // Who steals meanwhile has it [steal: empty ring].
     for (unit_index ready = ring_.pop(); ready != no_unit; ready = ring_.pop()) crew_.injection_.push(units_, ready);
     share_callbacks(free_callbacks_.count());
     share_slots(free_slots_.count());
@@ -124,14 +127,15 @@ void worker::load_what_is_due_meanwhile() noexcept {
     }
 }
 
-/// Somebody for what we have left.
+/// Somebody for what we have left [retire: call heir].
 void worker::call_heir() noexcept {
     pass_on_call();
     crew_.call_somebody();
 }
 
-/// We were called to help; somebody else has to.
+/// We were called to help; somebody else has to [steal: pass call on].
 void worker::pass_on_call() noexcept {
+    // Seq_cst: comes after withdrawing, as in find_work().
     if (!is_called_.exchange(false, base::memory_order_seq_cst)) return;
     is_searching_ = true;
     end_search();
@@ -158,7 +162,8 @@ void worker::give_away_chain(unit_index chain, inbox& to) noexcept {
 
 void worker::give_away(unit_index index, inbox& to) noexcept {
     timed& its = units_.at(index);
-    if (its.owner() == seat_) counters_.migrated.add();  // Otherwise it comes from there, and was counted before.
+    // Otherwise it comes from there, and was counted before [retire: give away].
+    if (its.owner() == seat_) counters_.migrated.add();
     its.set_owner(timed::nobody);
     static_cast<void>(to.push(units_, index));  // Is never closed.
 }
@@ -167,15 +172,18 @@ void worker::give_away(unit_index index, inbox& to) noexcept {
 /// is closed.
 void worker::give_away_timer(unit_index index, inbox& to) noexcept {
     timed& its = units_.at(index);
-    state_word value = its.state.load(base::memory_order_acquire);
+    state_word value = its.state.load(base::memory_order_relaxed);  // What is ours says so because we have written it.
     for (;;) {
         const bool is_pending =
             crew::is_waiting(index, value) && (value & linked_flag) == 0 && its.owner() == seat_ && its.is_numbered();
         if (!is_pending) return;
-        if (its.state.compare_exchange_weak(value, value | linked_flag, base::memory_order_acq_rel)) break;
+        // In the step that finds it pending [retire: link].
+        // Acquire: pairs with the release of who has adopted it meanwhile; see below. The push that follows releases.
+        if (its.state.compare_exchange_weak(value, value | linked_flag, base::memory_order_acquire)) break;
     }
     // Somebody may have postponed it, found our inbox closed, and another worker have adopted it, all since we looked whose
-    // it is: then the word is what it was, and we have linked a timer of his. He gets it, and will find nothing to do.
+    // it is: then the word is what it was, and we have linked a timer of his. He gets it, and will find nothing to
+    // do [retire: not ours any more].
     if (its.owner() != seat_) {
         crew_.send(index, its, end_of_time);
         return;

@@ -109,10 +109,10 @@ wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* p
     require_wait();
     task_slot& its = current_slot();
     begin_wait(its, frame, promise);
-    // A new epoch: what was meant for an earlier suspension finds nobody. Release: the frame can be resumed by whoever
-    // sees this and, later, that it is idle.
+    // A new epoch: what was meant for an earlier suspension finds nobody. Relaxed: who sees it marks it and touches nothing
+    // else; commit_suspension() publishes the frame [slot_word: suspend].
     const state_word before =
-        its.state.fetch_add(one_life + step(task_phase::executing, task_phase::suspending), base::memory_order_acq_rel);
+        its.state.fetch_add(one_life + step(task_phase::executing, task_phase::suspending), base::memory_order_relaxed);
     return {&crew_, current_slot_, life_of(before) + 1};
 }
 
@@ -125,35 +125,38 @@ timer_handle worker::limit_suspension(const wake_key& key, wait_limit limit) {
 bool worker::commit_suspension(const wake_key& key) noexcept {
     task_slot& its = slots_.at(key.slot);
     const bool is_timed = its.is_numbered();
-    state_word value = its.state.load(base::memory_order_acquire);
+    state_word value = its.state.load(base::memory_order_relaxed);  // What was done for us is acquired later.
     for (;;) {
         const bool is_early = phase_of(value) == task_phase::woken_early;
         if (is_early && !is_timed) {
-            // What was waited for is there: no need to suspend.
+            // What was waited for is there: no need to suspend [slot_word: go on].
+            // Acquire: pairs with the release in crew::wake().
             const state_word executing = with_phase(value, task_phase::executing);
-            if (!its.state.compare_exchange_weak(value, executing, base::memory_order_acq_rel)) continue;
+            if (!its.state.compare_exchange_weak(value, executing, base::memory_order_acquire)) continue;
             end_wait(its, cause_of(value));
             return false;
         }
         if (is_timed && crew_.is_stopped() && (value & told_flag) != 0) [[unlikely]] {
-            is_condemned_ = true;  // It was told before; it is destroyed where it stands.
+            is_condemned_ = true;  // It was told before; it is destroyed where it stands [slot_word: condemn].
             return true;
         }
         const bool is_over = is_timed && (is_early || (value & doomed_flag) != 0 || crew_.is_stopped());
         if (!is_over) {
-            // Release: pairs with the acquire of whoever claims it to resume it.
+            // Release: pairs with the acquire of whoever claims it to resume it [slot_word: commit].
             const state_word idle = with_phase(value, task_phase::idle);
-            if (its.state.compare_exchange_weak(value, idle, base::memory_order_acq_rel)) return true;
+            if (its.state.compare_exchange_weak(value, idle, base::memory_order_release)) return true;
             continue;
         }
-        // A sleep that is over before it began yields all the same [G12].
+        // A sleep that is over before it began yields all the same [G12] [slot_word: over at once].
         state_word scheduled = with_phase(value, task_phase::scheduled);
         if (!is_early) {
             const bool is_doomed = (value & doomed_flag) != 0;
             scheduled = with_cause(scheduled, is_doomed ? wake_cause::cancelled : wake_cause::shutdown);
         }
         if (crew_.is_stopped()) scheduled |= told_flag;  // Whatever else it is told.
-        if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel)) continue;
+        // Release: pairs with the acquire in obey_one() of who adopts it, if somebody has linked it and finds our inbox closed;
+        // otherwise the queue publishes it. What was done by who has woken it is acquired in run_scheduled().
+        if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_release)) continue;
         if ((value & linked_flag) == 0) make_ready(key.slot);
         return true;
     }
@@ -161,9 +164,10 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
 
 void worker::abandon_suspension(const wake_key& key) noexcept {
     task_slot& its = slots_.at(key.slot);
-    state_word value = its.state.load(base::memory_order_acquire);
+    state_word value = its.state.load(base::memory_order_relaxed);
+    // Acquire: pairs with the release in crew::wake(); who has woken it may have written into what goes away now.
     while (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
-                                            base::memory_order_acq_rel)) {}
+                                            base::memory_order_acquire)) {}
     end_wait(its, wake_cause::completion);
 }
 
@@ -175,14 +179,16 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
     state_word value = its.state.load(base::memory_order_relaxed);
     const bool is_closing = crew_.is_closing_.load(base::memory_order_relaxed);
     if (is_closing && (value & told_flag) != 0) [[unlikely]] {
-        is_condemned_ = true;  // It was told before, and would go on for ever.
+        is_condemned_ = true;  // It was told before, and would go on for ever [slot_word: condemn yielding].
         return;
     }
     const state_word told = is_closing ? told_flag : 0;
+    // A new epoch here, too [slot_word: yield].
     state_word scheduled = 0;
     do {
         scheduled = told | with_cause(with_phase(value + one_life, task_phase::scheduled), wake_cause::completion);
-    } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_acq_rel));
+        // Release: as in commit_suspension().
+    } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_release));
     if ((value & linked_flag) == 0) push_ready(current_slot_);
 }
 
@@ -211,11 +217,13 @@ bool worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     const state_word vacant = next.state.load(base::memory_order_relaxed);
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
     next.set_number(timed::unnumbered | other.first().seat_);
+    // Release: as in crew::begin_task().
     next.state.store(scheduled | (other.is_alone_ ? linked_flag : 0), base::memory_order_release);
     if (control != nullptr) {
-        // Who cancels it meanwhile marks the old slot or the new one; a mark on the old one comes along.
+        // Who cancels it meanwhile marks the old slot or the new one; a mark on the old one comes along. Relaxed: he held the
+        // lock that moved_to() has had since.
         control->moved_to(&other, seat);
-        next.state.fetch_or(its.state.load(base::memory_order_acquire) & doomed_flag, base::memory_order_relaxed);
+        next.state.fetch_or(its.state.load(base::memory_order_relaxed) & doomed_flag, base::memory_order_relaxed);
     }
     other.count_spawn_elsewhere();
     other.send_scheduled(seat, next);  // With this the frame is theirs.
@@ -269,16 +277,19 @@ void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
 /// From scheduled to executing, unless its deadline is being written (models/slot_word.pml). False: not yet.
 bool worker::run_scheduled(unit_index index) {
     task_slot& its = slots_.at(index);
-    state_word value = its.state.load(base::memory_order_acquire);
+    state_word value = its.state.load(base::memory_order_relaxed);
     CHIME_CHECK(phase_of(value) == task_phase::scheduled, "I2: what is ready was scheduled, once");
     do {
-        if ((value & locked_flag) != 0) {  // Somebody is writing its deadline; nobody waits for him.
+        // Somebody is writing its deadline; nobody waits for him [slot_word: put back].
+        if ((value & locked_flag) != 0) {
             push_ready(index);
             return false;
         }
+        // Acquire: pairs with the release of who has woken it early, and of who has unlocked it: the next deadline comes after
+        // his. Everything else has come by the queue.
     } while (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing) & ~moved_flag,
-                                              base::memory_order_acq_rel));
-    its.set_number(unnumbered());  // It is ours now.
+                                              base::memory_order_acquire));
+    its.set_number(unnumbered());  // It is ours now [slot_word: resume].
     counters_.resumed_queued.add();
     resume(index, cause_of(value));
     return true;
@@ -324,13 +335,14 @@ void worker::resume(unit_index index, wake_cause cause) {
 }
 
 /// A coroutine that the task has started beside itself, and that is no task, may have taken the task's place to wait in.
-/// Nobody will resume it any more: its wait ends with the task.
+/// Nobody will resume it any more: its wait ends with the task [slot_word: end borrowed wait].
 void worker::end_borrowed_wait(unit_index index) noexcept {
     task_slot& its = slots_.at(index);
-    state_word value = its.state.load(base::memory_order_acquire);
+    state_word value = its.state.load(base::memory_order_relaxed);
     while (phase_of(value) == task_phase::idle) {
+        // Acquire: pairs with the release of who has moved it, as in run_scheduled().
         if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
-                                             base::memory_order_acq_rel))
+                                             base::memory_order_acquire))
             continue;
         counters_.destroyed.add();
         counters_.waiting.subtract();
@@ -360,8 +372,10 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
     state_word value = its.state.load(base::memory_order_relaxed);
     state_word vacant = 0;
     do {
+        // Whoever holds on to it, or drains it, gives it back then [slot_word: finish].
         vacant = ((life_of(value) + 1) << life_shift) | (value & (linked_flag | locked_flag));
-    } while (!its.state.compare_exchange_weak(value, vacant, base::memory_order_acq_rel));
+        // Release: as in commit_suspension(); if nobody holds on to it, where it is free publishes it.
+    } while (!its.state.compare_exchange_weak(value, vacant, base::memory_order_release));
     if ((vacant & (linked_flag | locked_flag)) == 0) free_slot(index);
 }
 
@@ -369,12 +383,14 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
 /// the stack.
 void worker::destroy_task(unit_index index) noexcept {
     task_slot& its = slots_.at(index);
+    // Acquire: pairs with the release in crew::wake(); who has woken it may have written into the frame.
     const state_word value = its.state.load(base::memory_order_acquire);
     CHIME_CHECK(phase_of(value) != task_phase::vacant, "only what lives is destroyed");
     counters_.destroyed.add();
     counters_.waiting.subtract();
     end_timer(its, wake_cause::shutdown);
-    // A new epoch, in which nobody can wake it.
+    // A new epoch, in which nobody can wake it [slot_word: destroy].
+    // Release: as in crew::begin_task(), and nothing else carries that on.
     its.state.store(((life_of(value) + 1) << life_shift) | static_cast<state_word>(task_phase::executing) |
                         (value & linked_flag),
                     base::memory_order_release);

@@ -90,12 +90,13 @@ void worker::end_run(unit_index index) noexcept {
         while ((value & last_run_flag) == 0) {
             const ordinal next = its.extra()->next(its.deadline_now(), to_ordinal(now()));
             its.set_deadline(next);
-            // Released: whoever cancels it from now on destroys the closure.
+            // Release: pairs with the acquire of whoever cancels it from now on, and destroys the closure. The marks that others
+            // have set meanwhile say nothing else [record_word: arm again].
             const state_word armed = with_state(value, timer_state::armed) & ~waited_flag;
             its.set_number(take_number());
             count_arm();
             place(index, its, next);
-            if (its.state.compare_exchange_strong(value, armed, base::memory_order_acq_rel)) {
+            if (its.state.compare_exchange_strong(value, armed, base::memory_order_release)) {
                 if ((value & waited_flag) != 0) crew_.notify_waiters(index, life);
                 return;
             }
@@ -109,10 +110,13 @@ void worker::end_run(unit_index index) noexcept {
         const user_code destructors(*this);
         crew::destroy_closure(its, has_extra);
     }
-    // Nobody else changes what is vacant, but while it was running somebody may have begun to wait.
+    // Nobody else changes what is vacant, but while it was running somebody may have begun to
+    // wait [run_waiters: end run].
+    // Who has linked it leaves it to the drain to give it back [record_word: end run].
     const state_word kept = value & linked_flag;
     state_word before = its.state.load(base::memory_order_relaxed);
-    while (!its.state.compare_exchange_weak(before, ((life + 1) << life_shift) | kept, base::memory_order_acq_rel)) {}
+    // Release: pairs with the acquire of whoever waits for the end.
+    while (!its.state.compare_exchange_weak(before, ((life + 1) << life_shift) | kept, base::memory_order_release)) {}
     if ((before & waited_flag) != 0) crew_.notify_waiters(index, life);
     if (kept == 0) free_callback(index);
 }
@@ -126,6 +130,7 @@ void worker::run_posted(unit_index index) {
                 crew::destroy_closure(its, false);
             }
             --mine.posted_;
+            // Nobody else changes it [record_word: end posted].
             its.state.store(with_state(its.state.load(base::memory_order_relaxed), timer_state::vacant) + one_life,
                             base::memory_order_relaxed);
             mine.free_callback(index);

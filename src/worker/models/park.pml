@@ -100,7 +100,7 @@ end:
 /* wake_before(): one look, one try; who fails was overtaken by somebody who makes the loop look at everything. */
 inline wake_before(when) {
 #ifndef M_LOOK_BEFORE_PUSH
-    seen = published;
+    seen = published;  /* [park: look] */
 #endif
     won = false;
     if
@@ -111,14 +111,14 @@ inline wake_before(when) {
 #endif
        atomic {
            if
-           :: published == seen -> published = AWAKE; won = true
+           :: published == seen -> published = AWAKE; won = true  /* [park: wake] */
            :: else -> skip
            fi
        };
        if
        :: won ->
 #ifndef M_NO_BELL
-          bell++;
+          bell++;  /* [park: ring] */
 #endif
           is_asleep = false
        :: else -> skip
@@ -134,7 +134,7 @@ inline ring_for(when, is_much) {
 #ifdef M_STOPPED_IS_SILENT
     :: is_much -> wake_before(0)
 #else
-    :: is_much || are_stopped -> wake_before(0)
+    :: is_much || are_stopped -> wake_before(0)  /* [park: hurry] */
 #endif
     :: else -> wake_before(when)
     fi
@@ -147,7 +147,7 @@ inline push(k) {
 #endif
     atomic {
         assert(!(inbox & bit(k)));
-        inbox = inbox | bit(k);
+        inbox = inbox | bit(k);  /* [park: push] */
         undrained++;
         many = undrained >= most_undrained
     }
@@ -158,13 +158,13 @@ inline push(k) {
 
 /* crew::drop_work(). */
 inline drop_work() {
-    atomic { foreign_work--; left = foreign_work };
+    atomic { foreign_work--; left = foreign_work };  /* [park: drop work] */
     seen = published;
 #ifndef M_LAST_WORK_SILENT
     if
     :: seen != AWAKE ->
        if
-       :: left + parked_work == 0 -> wake_before(0)
+       :: left + parked_work == 0 -> wake_before(0)  /* [park: last work] */
        :: else -> skip
        fi
     :: else -> skip
@@ -205,7 +205,7 @@ proctype armer(byte k; byte begin; byte when) {
     ring_for(when, many);
 #ifndef M_LATE_ARM_IS_KEPT
     if
-    :: are_stopped -> cancel(k)
+    :: are_stopped -> cancel(k)  /* [park: end late arm] */
     :: else -> skip
     fi
 #endif
@@ -250,14 +250,14 @@ proctype mover(byte k; byte target) {
 #else
        /* Since the record was linked, others have left it to this push to be noticed. */
        if
-       :: state[k] != ARMED || deadline[k] != target -> wake_before(0)
+       :: state[k] != ARMED || deadline[k] != target -> wake_before(0)  /* [park: overtaken] */
        :: else -> ring_for(target, many)
        fi
 #endif
     :: else ->
 #ifndef M_LINKED_IS_SILENT
        if
-       :: is_earlier -> ring_for(target, false)     /* ring_owner(). */
+       :: is_earlier -> ring_for(target, false)  /* ring_owner() [park: linked already]. */
        :: else -> skip
        fi
 #endif
@@ -297,7 +297,7 @@ proctype timer_stopper() {
     are_stopped = true
 #else
     are_stopped = true;
-    wake_before(0)
+    wake_before(0)  /* [park: stop timers] */
 #endif
 }
 
@@ -314,7 +314,7 @@ proctype stopper() {
     fi
 #else
     is_stopped = true;
-    wake_before(0)
+    wake_before(0)  /* [park: stop loop] */
 #endif
 }
 
@@ -323,7 +323,7 @@ proctype stopper() {
 /* Everything that was pushed; it stays linked until the loop looks at the word. What comes when everything has stopped
  * ends at once: obey(), accept(). */
 inline obey() {
-    atomic { taken = inbox; inbox = 0; undrained = 0 };
+    atomic { taken = inbox; inbox = 0; undrained = 0 };  /* [park: drain] */
     if
     :: taken != 0 ->
        d_step {
@@ -335,7 +335,7 @@ inline obey() {
                  linked[k] = false;
                  if
 #ifndef M_LATE_ARM_IS_KEPT
-                 :: state[k] == ARMED && are_stopped -> state[k] = ENDED; local_work--
+                 :: state[k] == ARMED && are_stopped -> state[k] = ENDED; local_work--  /* [park: accept late arm] */
                  :: state[k] == ARMED && !are_stopped ->
 #else
                  :: state[k] == ARMED ->
@@ -376,7 +376,7 @@ inline sweep() {
            :: else -> break
            od;
            k = 0;
-           is_swept = true
+           is_swept = true  /* [park: sweep] */
        }
     :: else -> skip
     fi
@@ -413,10 +413,10 @@ inline fire() {
 }
 
 /* parking::withdraw(). */
-inline withdraw() { atomic { buffer_is_empty -> published = AWAKE } }
+inline withdraw() { atomic { buffer_is_empty -> published = AWAKE } }  /* [park: withdraw] */
 
 /* begin_park(), after publishing. */
-inline look_again() {
+inline look_again() {  /* [park: look again] */
     is_needed = false;
 #ifndef M_NO_RECHECK
     is_needed = inbox != 0;
@@ -447,15 +447,15 @@ proctype loop() {
        fi;
 
 #ifndef M_PARKED_WORK_LATE
-       buffer ! to_parked_work, local_work;
+       buffer ! to_parked_work, local_work;  /* [park: own work] */
 #endif
 #ifndef M_TICKET_LATE
-       ticket = bell;
+       ticket = bell;  /* [park: note the bell] */
 #endif
 #ifdef M_PUBLISH_BUFFERED
        buffer ! to_published, until;
 #else
-       atomic { buffer_is_empty -> published = until };
+       atomic { buffer_is_empty -> published = until };  /* [park: publish] */
 #endif
 #ifdef M_PARKED_WORK_LATE
        buffer ! to_parked_work, local_work;
@@ -468,7 +468,7 @@ proctype loop() {
        :: is_needed -> withdraw()
        :: else ->
           /* Entering the kernel empties the buffer; it sleeps only if the bell still shows the ticket. */
-          atomic { buffer_is_empty -> is_asleep = (bell == ticket) };
+          atomic { buffer_is_empty -> is_asleep = (bell == ticket) };  /* [park: sleep] */
 end_asleep:
           if
           :: !is_asleep -> skip

@@ -176,7 +176,7 @@ inline send_to_all(u) {
         owner[u] = NOBODY
 #endif
     };
-    push_to(merged, u)
+    push_to(merged, u)  /* [retire: merge] */
 }
 
 /* send(). The owner does not change while the record is linked by us. */
@@ -184,7 +184,7 @@ inline send(u, rings) {
     atomic {
         assert(owner[u] != NOBODY && !is_pushed(u) && (word[u] & LINKED));
         o = owner[u];
-        is_won = inbox[o] != CLOSED;
+        is_won = inbox[o] != CLOSED;  /* [retire: send] */
         if
         :: is_won -> inbox[o] = joined(inbox[o], (u) + 1)
         :: else -> skip
@@ -203,7 +203,7 @@ inline send(u, rings) {
 #else
        send_to_all(u);
 #ifndef M_SENDER_SILENT
-       call_somebody()
+       call_somebody()  /* [retire: call] */
 #endif
 #endif
 #endif
@@ -229,7 +229,7 @@ end_of_records:
            has_closure = has_closure | bit(u);
            deadline[u] = LATE;
            /* choose_worker(). */
-           owner[u] = (inbox[0] == CLOSED -> 1 : 0)
+           owner[u] = (inbox[0] == CLOSED -> 1 : 0)  /* [retire: choose] */
        };
        word[u] = with_state(word[u], ARMED) | LINKED;
        send(u, true);
@@ -309,7 +309,7 @@ inline free_callback(u) {
 inline number_it(u) {
     if
     :: is_ordered && number[u] == 0 ->
-       number[u] = next_number[me];
+       number[u] = next_number[me];  /* [retire: number] */
        next_number[me]++;
        assert(u == 0 || owner[0] != me || number[0] == 0 || number[0] < number[1])
     :: else -> skip
@@ -330,7 +330,7 @@ inline obey_one(queue, u) {
         queue = rest_of(queue);
         if
         :: owner[u] != me ->
-           owner[u] = me;
+           owner[u] = me;  /* [retire: adopt] */
            adopted++;
 #ifndef M_MARK_KEPT
            mark[u] = 0
@@ -339,7 +339,7 @@ inline obey_one(queue, u) {
         fi
     };
 #ifndef M_OWNER_LATE
-    atomic { word[u] = word[u] & ~LINKED; value = word[u] };
+    atomic { word[u] = word[u] & ~LINKED; value = word[u] };  /* [retire: unlink] */
 #endif
     if
     :: state_of(value) == ARMED ->
@@ -405,7 +405,7 @@ inline give_away(u, queue) {
 #ifdef M_COUNTS_TWICE
         given_away++;
 #else
-        given_away = given_away + (owner[u] == me);
+        given_away = given_away + (owner[u] == me);  /* [retire: give away] */
 #endif
         owner[u] = NOBODY
     };
@@ -430,7 +430,7 @@ inline give_away_timer(u) {
        fi;
        atomic {
            if
-           :: word[u] == value -> word[u] = value | LINKED; is_won = true; break
+           :: word[u] == value -> word[u] = value | LINKED; is_won = true; break  /* [retire: link] */
            :: else -> value = word[u]
            fi
        }
@@ -444,7 +444,7 @@ inline give_away_timer(u) {
        if
        :: owner[u] == me -> give_away(u, later)
        :: owner[u] == me -> give_away(u, merged)     /* It is due soon. */
-       :: else -> send(u, true)
+       :: else -> send(u, true)  /* [retire: not ours any more] */
        fi
 #endif
     :: else -> skip
@@ -485,20 +485,20 @@ turn:
        atomic { taken[me] = merged; merged = 0 };
        atomic { taken[me] = joined(taken[me], inbox[me]); inbox[me] = 0 };
 #else
-       atomic { taken[me] = inbox[me]; inbox[me] = 0 };
+       atomic { taken[me] = inbox[me]; inbox[me] = 0 };  /* [retire: take inbox] */
 #ifdef M_LEFT_NUMBER_READ_FIRST
        look_at_left_number();
 #endif
 #ifdef M_MERGED_OBEYED_LAST
        atomic { taken[me] = joined(taken[me], merged); merged = 0 };
 #else
-       atomic { taken[me] = joined(merged, taken[me]); merged = 0 };
+       atomic { taken[me] = joined(merged, taken[me]); merged = 0 };  /* [retire: take merged] */
 #endif
 #endif
 #ifndef M_LEFT_NUMBER_READ_FIRST
-       look_at_left_number();
+       look_at_left_number();  /* [retire: look at left number] */
 #endif
-       atomic { inherited[me] = later; later = 0 };
+       atomic { inherited[me] = later; later = 0 };  /* [retire: take later] */
        if
        :: taken[me] != 0 || inherited[me] != 0 -> goto turn
        :: else -> skip
@@ -524,7 +524,7 @@ turn:
 #endif
 #ifndef M_MERGED_UNSEEN
     if
-    :: !is_won -> is_won = merged != 0
+    :: !is_won -> is_won = merged != 0  /* [retire: look again] */
     :: else -> skip
     fi;
 #endif
@@ -567,7 +567,7 @@ retire:
 #ifdef M_LEFT_NUMBER_LOW
            value = next_number[me];
 #else
-           value = next_number[me] + (u == 0 -> 0 : (u < 3 -> 1 : 2));
+           value = next_number[me] + (u == 0 -> 0 : (u < 3 -> 1 : 2));  /* [retire: announce number] */
 #endif
            left_number = (is_ordered && value > left_number -> value : left_number);
            value = 0
@@ -580,7 +580,7 @@ retire:
 #else
        atomic {
            if
-           :: inbox[me] == u -> taken[me] = joined(taken[me], u); inbox[me] = CLOSED; break
+           :: inbox[me] == u -> taken[me] = joined(taken[me], u); inbox[me] = CLOSED; break  /* [retire: close] */
            :: else -> skip
            fi
        }
@@ -599,7 +599,7 @@ retire:
            number_it(u)
 #endif
        };
-       give_away(u, merged)
+       give_away(u, merged)  /* [retire: leave commands] */
     od;
 #endif
 #ifndef M_LATER_KEPT
@@ -607,7 +607,7 @@ retire:
     :: inherited[me] == 0 -> break
     :: else ->
        atomic { u = first_of(inherited[me]); inherited[me] = rest_of(inherited[me]) };
-       give_away(u, later)
+       give_away(u, later)  /* [retire: leave later] */
     od;
 #endif
     u = 0;
@@ -617,7 +617,7 @@ retire:
     od;
     atomic { ticket_in(me, 0) = 0; ticket_in(me, 1) = 0 };
 #ifndef M_NO_HEIR
-    call_somebody();
+    call_somebody();  /* [retire: call heir] */
 #endif
     has_left[me] = true
 }
@@ -642,11 +642,13 @@ proctype adder(byte seat) {
        value = (state_of(value) == ENDING -> with_state(value, ARMED) : value);
 #endif
        if
+       /* [retire: scan] */
        :: owner[u] == seat && ((value & (LINKED | LOCKED)) || state_of(value) == ENDING) -> goto done
        :: else -> u++
        fi
     od;
 #endif
+    /* [retire: open] */
     atomic { has_left[seat] = false; leaves[seat] = false; inbox[seat] = 0; run worker(seat, false) };
 done:
     skip

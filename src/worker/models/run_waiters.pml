@@ -62,21 +62,21 @@ proctype waiter(byte me) {
     :: !won -> break
     :: else ->
 #ifndef M_COUNT_READ_LATE
-       seen = ended_runs;
+       seen = ended_runs;  /* [run_waiters: read count] */
 #endif
        v = word;
        if
        :: (v & RUNNING) == 0 -> break
        :: else ->
 #ifndef M_WAITED_UNSET
-          swap(v, v | WAITED);
+          swap(v, v | WAITED);  /* [run_waiters: mark] */
 #endif
           if
           :: won ->
 #ifdef M_COUNT_READ_LATE
              seen = ended_runs;
 #endif
-             atomic { is_asleep[me] = (ended_runs == seen) };
+             atomic { is_asleep[me] = (ended_runs == seen) };  /* [run_waiters: sleep] */
              (!is_asleep[me])
           :: else -> won = true        /* Somebody was faster; look again. */
           fi
@@ -95,11 +95,11 @@ proctype subscriber() {
     :: won ->
 #ifndef M_SUBSCRIBES_LATE
        lock_list();
-       is_subscribed = true;
+       is_subscribed = true;  /* [run_waiters: subscribe] */
        list_is_locked = false;
 #endif
        v = word;
-       mark(WAITED);
+       mark(WAITED);  /* [run_waiters: mark for a task] */
 #ifdef M_SUBSCRIBES_LATE
        lock_list();
        is_subscribed = true;
@@ -116,7 +116,7 @@ proctype subscriber() {
 
 inline wake_all() {
 #ifndef M_COUNT_KEPT
-    ended_runs++;
+    ended_runs++;  /* [run_waiters: count] */
 #endif
 #ifdef M_WAKES_ONE
     atomic {
@@ -126,14 +126,14 @@ inline wake_all() {
         fi
     }
 #else
-    atomic { is_asleep[0] = false; is_asleep[1] = false }
+    atomic { is_asleep[0] = false; is_asleep[1] = false }  /* [run_waiters: wake all] */
 #endif
 }
 
 inline notify_waiters() {
     lock_list();
     if
-    :: is_subscribed -> is_complete = true
+    :: is_subscribed -> is_complete = true  /* [run_waiters: complete] */
     :: else -> skip
     fi;
     list_is_locked = false;
@@ -159,7 +159,7 @@ proctype owner() {
     word = OVER;
 #else
     do
-    :: swap(v, OVER);
+    :: swap(v, OVER);  /* [run_waiters: end run] */
        if
        :: won -> break
        :: else -> skip

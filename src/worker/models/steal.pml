@@ -141,12 +141,12 @@ proctype ring_owner() {
     :: made == TASKS && head == tail -> break
     :: else ->
 #ifndef M_FULL_IGNORED
-       is_full = tail - head == RING;
+       is_full = tail - head == RING;  /* [steal: ring is full] */
 #endif
        if
        :: made < TASKS && !is_full ->
           atomic { entry(tail) = made; made++ };
-          tail++
+          tail++  /* [steal: push] */
        :: else ->
           h = head;
           do
@@ -157,7 +157,7 @@ proctype ring_owner() {
              break
 #else
              if
-             :: atomic { head == h -> run_once(entry(h)); head = h + 1; break }
+             :: atomic { head == h -> run_once(entry(h)); head = h + 1; break }  /* [steal: pop] */
              :: atomic { head != h -> h = head }
              fi
 #endif
@@ -181,15 +181,15 @@ proctype ring_thief() {
 #ifdef M_STALE_IGNORED
           :: else ->
 #else
-          :: there > RING -> h = head
+          :: there > RING -> h = head  /* [steal: stale head] */
           :: there > 0 && there <= RING ->
 #endif
              assert(there <= RING);      /* A thief has no room for more. */
 #ifndef M_COPIES_LATE
-             got = entry(h);
+             got = entry(h);  /* [steal: copy] */
 #endif
              if
-             :: atomic { head == h -> head = h + half_of(there) };
+             :: atomic { head == h -> head = h + half_of(there) };  /* [steal: take half] */
 #ifdef M_COPIES_LATE
                 got = entry(h);
 #endif
@@ -211,7 +211,7 @@ inline drop_searching() {
 }
 
 /* has_ready_work(): the answer is is_found. */
-inline look_for_work() {
+inline look_for_work() {  /* [steal: look for work] */
     r = 0;
 #ifndef M_INJECTED_UNSEEN
     is_found = injected > 0;
@@ -231,7 +231,7 @@ inline look_for_work() {
 }
 
 /* is_parked(), of all: the answer is is_found. */
-inline look_for_sleepers() {
+inline look_for_sleepers() {  /* [steal: look for sleepers] */
     is_found = false;
     do
     :: atomic { r < workers && !is_found -> is_found = published[r] != AWAKE; r++ }
@@ -258,11 +258,11 @@ inline wake_up(whom) {
 /* call_somebody(). */
 inline call_somebody() {
     do
-    :: atomic { parked == 0 -> break }
+    :: atomic { parked == 0 -> break }  /* [steal: look for parked] */
     :: parked > 0 ->
        atomic {
            if
-           :: searching == 0 -> searching = 1
+           :: searching == 0 -> searching = 1  /* [steal: count caller] */
            :: else -> break
            fi
        };
@@ -270,7 +270,7 @@ inline call_somebody() {
        :: atomic { w == workers -> break }
        :: atomic { w < workers && published[w] == AWAKE -> w++ }
        :: w < workers && published[w] != AWAKE ->
-          atomic { is_won = !is_called[w]; is_called[w] = true };
+          atomic { is_won = !is_called[w]; is_called[w] = true };  /* [steal: call] */
           if
           :: is_won ->
              wake_up(w);
@@ -282,7 +282,7 @@ inline call_somebody() {
 #ifdef M_CALL_UNDONE_BLINDLY
                     is_won = true;
 #else
-                    is_won = is_called[w];
+                    is_won = is_called[w];  /* [steal: take call back] */
 #endif
                     is_called[w] = false;
                     if
@@ -303,7 +303,7 @@ inline call_somebody() {
               break
           }
 #else
-              drop_searching();
+              drop_searching();  /* [steal: end call] */
 #ifdef M_FAILED_CALL_SILENT
               is_last = false;
 #endif
@@ -337,7 +337,7 @@ proctype sender_to_all(byte burst; bool is_merged) {
        is_found = parked > 0;
 #endif
        atomic {
-           injected = (is_merged -> injected : injected + 1);
+           injected = (is_merged -> injected : injected + 1);  /* [steal: inject] */
            merged = (is_merged -> merged + 1 : merged);
            made++;
            burst--;
@@ -372,7 +372,7 @@ inline call_and_go_on(where) { back = where; goto call }
 /* offer_work(). */
 inline offer_work(where) {
     if
-    :: ready[me] > 0 -> call_and_go_on(where)
+    :: ready[me] > 0 -> call_and_go_on(where)  /* [steal: offer] */
     :: atomic { else -> skip }
     fi
 }
@@ -380,7 +380,7 @@ inline offer_work(where) {
 /* end_search(). */
 inline end_search(where) {
     if
-    :: atomic { is_searching -> is_searching = false; drop_searching() };
+    :: atomic { is_searching -> is_searching = false; drop_searching() };  /* [steal: end search] */
 #ifdef M_FINDER_SILENT
        is_last = is_last && ready[me] == 0;
 #endif
@@ -405,7 +405,7 @@ inline end_search(where) {
 inline take_call() {
     atomic {
 #ifndef M_CALL_NOT_TAKEN
-        is_searching = is_called[me];
+        is_searching = is_called[me];  /* [steal: take call] */
 #endif
         is_called[me] = false
     }
@@ -413,8 +413,8 @@ inline take_call() {
 
 /* end_park(). */
 inline end_park() {
-    published[me] = AWAKE;
-    atomic { assert(parked > 0); parked-- }
+    published[me] = AWAKE;  /* [steal: withdraw] */
+    atomic { assert(parked > 0); parked-- }  /* [steal: leave the parked] */
 }
 
 proctype worker(byte me; bool is_parked; byte timer) {
@@ -447,7 +447,7 @@ obey:
        }
     :: atomic { taken > 0 && ready[me] < RING -> taken--; ready[me]++; fruitless = 0 }
     :: taken > 0 && ready[me] == RING ->
-       atomic { taken--; injected++; fruitless = 0 };
+       atomic { taken--; injected++; fruitless = 0 };  /* [steal: overflow] */
 #ifndef M_OVERFLOWS_SILENTLY
        call_and_go_on(to_obey)
 #endif
@@ -467,7 +467,7 @@ obey:
 
     /* take_injected(): as many as there is room for; if there is none, one changes places with one from the ring. */
     atomic {
-        is_won = ready[me] == RING;
+        is_won = ready[me] == RING;  /* [steal: take injected] */
         taken = (is_won -> 1 : RING - ready[me]);
         taken = (taken < injected -> taken : injected);
         injected = injected - taken;
@@ -479,7 +479,7 @@ obey:
        is_won = false;
        if
        :: atomic { ready[me] > 0 -> ready[me]-- };
-          atomic { injected++; fruitless = 0 };
+          atomic { injected++; fruitless = 0 };  /* [steal: exchange] */
 #ifndef M_EXCHANGES_SILENTLY
           call_and_go_on(to_search)
 #endif
@@ -493,7 +493,7 @@ search:
     if
     :: atomic {
            taken == 0 && ready[me] == 0 ->
-           searching = (is_searching -> searching : searching + 1);
+           searching = (is_searching -> searching : searching + 1);  /* [steal: search] */
            is_searching = true
        };
        do
@@ -501,7 +501,7 @@ search:
        :: atomic { v < workers && taken == 0 && v == me -> v++ }
        :: atomic {
               v < workers && taken == 0 && v != me ->
-              taken = half_of(ready[v]);
+              taken = half_of(ready[v]);  /* [steal: steal] */
               ready[v] = ready[v] - taken;
               fruitless = (taken > 0 -> 0 : fruitless);
               v++
@@ -553,12 +553,12 @@ run_ready:
     fi;
 
     /* begin_park(). */
-    atomic { published[me] = 1 + parity; parity = (has_deadlines -> 1 - parity : 0) };
+    atomic { published[me] = 1 + parity; parity = (has_deadlines -> 1 - parity : 0) };  /* [steal: publish] */
 #ifndef M_PARKED_LATE
-    parked++;
+    parked++;  /* [steal: count parked] */
 #endif
 #ifndef M_INBOX_UNSEEN
-    is_won = inbox[me] != 0;
+    is_won = inbox[me] != 0;  /* [steal: look again] */
 #endif
     if
     :: !is_won ->
@@ -652,12 +652,12 @@ retire:
     fi;
 #endif
     do
-    :: atomic { ready[me] > 0 -> ready[me]-- };
+    :: atomic { ready[me] > 0 -> ready[me]-- };  /* [steal: empty ring] */
        atomic { injected++; fruitless = 0 }
     :: atomic { ready[me] == 0 -> break }
     od;
 #ifndef M_RETIRES_CALLED
-    take_call();
+    take_call();  /* [steal: pass call on] */
     end_search(to_last_call);
 #endif
 
