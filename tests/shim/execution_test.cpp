@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include "base/futex.hpp"
 #include "base/mapping.hpp"
 #include "shim/engine/atomic.hpp"
 #include "shim/engine/explore.hpp"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <new>
@@ -147,6 +149,34 @@ TEST(execution, the_same_seed_gives_the_same_schedule) {
         replay again(one.taken);
         EXPECT_EQ(execution::run(body, again, {.traces = true}).trace, one.trace);
     }
+}
+
+/// Those of public headers: the compiler calls us for them.
+TEST(execution, others_may_run_before_an_atomic_that_is_not_the_librarys_own) {
+    const results seen = results_of([] {
+        std::atomic<int> x{0};
+        const auto count = [&] { x.store(x.load(relaxed) + 1, relaxed); };
+        thread one(count);
+        thread two(count);
+        one.join();
+        two.join();
+        return std::to_string(x.load(relaxed));
+    });
+    EXPECT_EQ(seen, (results{"1", "2"}));
+}
+
+TEST(execution, a_trace_tells_what_is_no_atomic_step_with_the_place_before_it) {
+    replay nothing_unusual({});
+    const outcome ended = execution::run(
+        [] {
+            base::futex_word word{0};
+            word.store(1, relaxed);
+            base::futex_wake_one(word);
+        },
+        nothing_unusual, {.traces = true});
+    ASSERT_FALSE(ended.trace.empty());
+    EXPECT_NE(ended.trace.back().find("wakes 0 on a futex\tbehind tests/shim/execution_test.cpp:"), std::string::npos)
+        << ended.trace.back();
 }
 
 TEST(execution, a_failure_is_shortened_to_what_it_needs) {

@@ -86,6 +86,7 @@ class counted_end {
 };
 
 struct cancelling {
+    bool is_plain = false;  ///< Its closure has nothing to destroy.
     hearsay story{2, true};
     shim::tally ends;
     shim::tally cancelled;
@@ -105,7 +106,9 @@ task<> cancel_what_was_heard(cancelling& all) {
 task<> arm_and_tell(cancelling& all) {
     auto due = sleep_until(all.story.due());
     co_await due;
-    const timer_handle made = all.story.both.arm(all.story.due() + 1h, counted_end(all.ends));
+    const time_point later = all.story.due() + 1h;
+    const timer_handle made =
+        all.is_plain ? all.story.both.arm(later, [] {}) : all.story.both.arm(later, counted_end(all.ends));
     all.story.tell(made);
     all.is_over.pass();
     all.cancel(made);
@@ -117,6 +120,13 @@ CHIME_SCENARIO(handle, that_was_heard_of_cancels_a_timer_of_another_worker_once,
     all.story.run(cancel_what_was_heard(all), arm_and_tell(all));
     shim::require_equal(static_cast<std::uint64_t>(all.cancelled.count()), 1, "who has cancelled it");
     shim::require_equal(static_cast<std::uint64_t>(all.ends.count()), 1, "closures that were destroyed");
+}
+
+CHIME_SCENARIO(handle, that_was_heard_of_cancels_a_plain_timer_of_another_worker_once, .share = 4) {
+    cancelling all;
+    all.is_plain = true;
+    all.story.run(cancel_what_was_heard(all), arm_and_tell(all));
+    shim::require_equal(static_cast<std::uint64_t>(all.cancelled.count()), 1, "who has cancelled it");
 }
 
 struct postponing {

@@ -31,7 +31,8 @@ using test::small_loop;
 
 // --- Parking and arming.
 
-CHIME_SCENARIO(loop, fires_on_time_what_others_arm_earlier_and_later_than_what_it_sleeps_for, .share = 2) {
+CHIME_SCENARIO(loop, fires_on_time_what_others_arm_earlier_and_later_than_what_it_sleeps_for, .share = 2,
+               .is_small = true, .stale_values = 0) {
     small_loop loop;
     account fired;
     const time_point began = shim::now();
@@ -60,7 +61,7 @@ CHIME_SCENARIO(loop, runs_until_the_last_timer_that_was_armed_while_it_ran, .sha
     loop.require_rest();
 }
 
-CHIME_SCENARIO(loop, ends_when_somebody_else_cancels_the_last_timer, .share = 2) {
+CHIME_SCENARIO(loop, ends_when_somebody_else_cancels_the_last_timer, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     account fired;
     const time_point began = shim::now();
@@ -91,7 +92,8 @@ CHIME_SCENARIO(loop, runs_what_is_posted_whatever_it_is_just_doing, .share = 2) 
 }
 
 /// It waits for the next turn. Stopped before that, the loop still owns it.
-CHIME_SCENARIO(loop, runs_what_a_posted_function_posts_or_destroys_it_in_the_end, .share = 2) {
+CHIME_SCENARIO(loop, runs_what_a_posted_function_posts_or_destroys_it_in_the_end, .share = 2, .is_small = true,
+               .stale_values = 0) {
     account its;
     tally posted;
     {
@@ -108,7 +110,7 @@ CHIME_SCENARIO(loop, runs_what_a_posted_function_posts_or_destroys_it_in_the_end
     require_equal(static_cast<std::uint64_t>(its.destroyed()), static_cast<std::uint64_t>(posted.count()), "ends");
 }
 
-CHIME_SCENARIO(loop, is_stopped_in_any_window_and_runs_again, .share = 2) {
+CHIME_SCENARIO(loop, is_stopped_in_any_window_and_runs_again, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     account fired;
     const time_point began = shim::now();
@@ -142,7 +144,8 @@ CHIME_SCENARIO(loop, that_was_stopped_knows_what_was_done_before, .share = 2, .i
     driver.join();
 }
 
-CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .share = 2) {
+CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .share = 2, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     account fired;
     const time_point began = shim::now();
@@ -164,7 +167,8 @@ CHIME_SCENARIO(loop, that_is_polled_through_its_descriptor_misses_nothing, .shar
     loop.require_rest();
 }
 
-CHIME_SCENARIO(loop, that_is_polled_learns_that_somebody_has_cancelled_the_last_timer, .share = 2) {
+CHIME_SCENARIO(loop, that_is_polled_learns_that_somebody_has_cancelled_the_last_timer, .share = 2, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     account fired;
     const time_point began = shim::now();
@@ -193,7 +197,8 @@ CHIME_SCENARIO(loop, that_is_polled_learns_that_somebody_has_cancelled_the_last_
     loop.require_rest();
 }
 
-CHIME_SCENARIO(loop, gives_out_its_descriptor_while_it_sleeps_and_others_ring, .share = 4) {
+CHIME_SCENARIO(loop, gives_out_its_descriptor_while_it_sleeps_and_others_ring, .share = 4, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     tally ran;
     std::optional<io_context::work_guard> guard(*loop);

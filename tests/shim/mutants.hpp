@@ -4,6 +4,7 @@
 #include "shim/engine/sites.hpp"
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,19 +32,30 @@ struct mutant {
 [[nodiscard]] std::string answer_of_child(const std::function<std::string()>& ask);
 
 /// Makes every atomic step of the library weaker by one order, or leaves it out, one after the other, runs the scenarios
-/// that reach it, and prints which of them notices. Those that nobody notices must be known to be harmless.
+/// that reach it, and prints which of them notices. Those that nobody notices must have an excuse.
 ///
-/// Only those whose place contains `filter`. Answers the exit code: 0, all were noticed or are harmless.
+/// Only those whose place contains `filter`. Answers the exit code: 0, all were noticed or have an excuse, no excuse is for
+/// what is noticed, and none is for what is not there.
 ///
-/// If `only_excused`: those alone that are said to be harmless, each for longer; 0: nobody has noticed one.
+/// If `only_excused`: those alone that have an excuse, each for longer.
 [[nodiscard]] int run_mutants(std::string_view filter, bool only_excused);
 
 /// Puts back every bug of history whose name contains `filter`; 0: the scenario that is named for it notices each.
 [[nodiscard]] int run_old_bugs(std::string_view filter);
 
-/// Why a mutant is harmless; empty: it is not known to be. `source` is its line, and the next one.
-[[nodiscard]] std::string_view harmless_because(std::string_view file, std::string_view source,
-                                                std::string_view change);
+/// Why one change of one step is right to stay out, although no scenario notices it.
+struct excuse {
+    std::string_view file;
+    std::string_view function;  ///< Its name alone.
+    std::string_view source;    ///< Part of the line.
+    std::string_view change;    ///< All of it: what covers an order does not cover that the step is left out.
+    std::string_view reason;
+};
+
+/// What would do no harm: why that is so, and why it is not done.
+[[nodiscard]] std::span<const excuse> proven_harmless() noexcept;
+/// What would do harm that the scenarios cannot show: why it is needed, and what they lack.
+[[nodiscard]] std::span<const excuse> beyond_the_engine() noexcept;
 
 /// The bug that a mutant puts back; empty: none that has a name.
 [[nodiscard]] std::string_view old_bug_named(const mutant& tried);

@@ -91,11 +91,11 @@ constexpr known_bug known_bugs[] = {
      "src/worker/worker_postpone.cpp", "is_stamping_.store(true", "left out"},
     {"who has waited for the end of a closure does not know of it",
      "timer.that_is_cancelled_on_the_loop_is_waited_for_by_others", "src/worker/crew_cancel.cpp",
-     "its.state.store(vacant", "release to relaxed"},
+     "its.state.exchange(vacant", "acq_rel to acquire"},
     // Hard to meet, and so with a scenario of their own.
     {"when all has stopped, what is given back late waits for ever",
      "crew.that_was_stopped_comes_to_rest_though_somebody_gives_back_late", "src/worker/worker.cpp",
-     "undrained >= crew_.most_undrained_", "seq_cst to acquire"},
+     "crew_.is_stopped_.load(base::memory_order_seq_cst))", "seq_cst to acquire"},
     {"who has called nobody does not see that others have relied on it",
      "crew.calls_somebody_for_the_second_of_two_who_call_at_once", "src/worker/crew.cpp", "while (searching_.fetch_sub",
      "seq_cst to acq_rel"},
@@ -107,7 +107,7 @@ constexpr known_bug known_bugs[] = {
      "src/worker/crew_postpone.cpp", "its.state.load(base::memory_order_seq_cst) != unlocked", "seq_cst to acquire"},
     {"who retires takes away a timer that has moved already",
      "crew.fires_once_what_is_postponed_while_its_worker_retires", "src/worker/worker_retire.cpp",
-     "value | linked_flag", "acq_rel to release"},
+     "value | linked_flag", "acquire to relaxed"},
 };
 
 constexpr std::uint64_t most_seeds = 60'000;
@@ -138,9 +138,13 @@ std::string who_notices(const known_bug& bug, const scenario& named) {
         each.put_in_force();
     }
     if (!is_there) return "";
-    finding found = try_seeds(named.body, 1, most_seeds);
-    if (!found.has_failed && named.is_small) found = try_all(named.body, 2, 2, 20'000);
-    return found.has_failed ? found.message : "";
+    finding found = try_seeds(named.body, wanted("CHIME_FIRST_SEED", 1), most_seeds);
+    std::uint64_t tried = found.executions;
+    if (!found.has_failed && named.is_small) {
+        found = try_all(named.body, 2, 2, 20'000);
+        tried += found.executions;
+    }
+    return found.has_failed ? "after " + std::to_string(tried) + " schedules: " + found.message : "";
 }
 
 const known_bug* find_bug(const mutant& tried) {
@@ -162,7 +166,7 @@ int run_old_bugs(std::string_view filter) {
         ++count;
         unnoticed += answer.empty();
         std::cout << each.name << "\n    " << (answer.empty() ? "NOT NOTICED by " : "noticed by ") << each.noticed_by;
-        if (!answer.empty()) std::cout << ": " << answer.substr(0, 70);
+        if (!answer.empty()) std::cout << ' ' << answer.substr(0, 90);
         std::cout << std::endl;
     }
     std::cout << count << " old bugs: " << count - unnoticed << " noticed, " << unnoticed << " not noticed\n";
@@ -178,7 +182,7 @@ std::string answer_of_its_scenario(const mutant& tried) {
     const known_bug* const found = find_bug(tried);
     const scenario* const named = found != nullptr ? scenario_named(found->noticed_by) : nullptr;
     const std::string answer = named != nullptr ? who_notices(*found, *named) : "";
-    return answer.empty() ? "" : std::string(found->noticed_by) + ": " + answer.substr(0, 70);
+    return answer.empty() ? "" : std::string(found->noticed_by) + " " + answer.substr(0, 90);
 }
 
 }  // namespace chime::shim

@@ -28,7 +28,9 @@ using test::exact_callback;
 using test::small_runtime;
 
 void require_end(runtime& ended) {
+    const time_point began = shim::now();
     ended.shutdown();
+    require(shim::now() == began, "nobody waits until somebody looks again");
     const runtime_stats all = ended.stats();
     test::require_ledger(all.timers);
     require(all.workers.empty(), "L9: a thread is left");
@@ -252,7 +254,9 @@ CHIME_SCENARIO(shutdown, ends_everything_once_while_others_arm_spawn_and_cancel,
             }
         });
         both.timers().cancel(which);
+        const time_point began = shim::now();
         both.shutdown();
+        require(shim::now() == began, "nobody waits until somebody looks again");
         armer.join();
         spawner.join();
         require_end(both);
@@ -271,7 +275,9 @@ CHIME_SCENARIO(shutdown, waits_for_a_retirement_that_has_begun, .share = 16) {
             both.retire_worker(0);
         } catch (const std::system_error&) {}
     });
+    const time_point began = shim::now();
     both.shutdown();
+    require(shim::now() == began, "nobody waits until somebody looks again");
     leaving.join();
     require_end(both);
     its.require_ended(0, 1);

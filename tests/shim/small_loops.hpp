@@ -82,6 +82,24 @@ class watched_callback {
     return {notes, {}, {}};
 }
 
+/// A closure that takes its time to end: its number is 1 meanwhile, and then 2.
+class slow_end {
+ public:
+    explicit slow_end(int& shared) noexcept : shared_(&shared) {}
+    slow_end(slow_end&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
+    slow_end& operator=(slow_end&&) = delete;
+    ~slow_end() {
+        if (shared_ == nullptr) return;
+        *shared_ = 1;
+        shim::yield();
+        *shared_ = 2;
+    }
+    void operator()() const {}
+
+ private:
+    int* shared_;
+};
+
 /// The ledger, for when nothing is going on and something may have been late.
 inline void require_ledger_of_late(const timer_stats& sums) {
     shim::require_equal(sums.fired + sums.cancelled + sums.pending, sums.armed, "L1: fired, cancelled and pending");

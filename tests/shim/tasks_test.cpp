@@ -79,6 +79,22 @@ CHIME_SCENARIO(task, is_cancelled_while_it_begins_to_sleep, .share = 2, .is_smal
     loop.require_rest();
 }
 
+task<> read_when_cancelled(const int& said) {
+    const wake_reason why = co_await sleep_for(1h);
+    if (why == wake_reason::cancelled) require(said == 1, "it knows what was said before");
+}
+
+CHIME_SCENARIO(task, that_is_cancelled_knows_what_was_done_before, .share = 2, .is_small = true) {
+    small_loop loop;
+    int said = 0;
+    auto joined = spawn(*loop, read_when_cancelled(said));
+    thread driver([&] { loop->run(); }, "loop");
+    said = 1;
+    joined.cancel();
+    driver.join();
+    loop.require_rest();
+}
+
 task<> sleep_twice(sleeps& notes, time_point due) {
     const wake_reason first = co_await sleep_until(due);
     notes.note(first);

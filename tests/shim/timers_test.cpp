@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 // One timer, and threads that cancel, postpone and wait for it while it fires. Time goes on only when nobody can run, so one
@@ -27,9 +26,10 @@ using shim::tally;
 using shim::thread;
 using test::account;
 using test::exact_callback;
+using test::slow_end;
 using test::small_loop;
 
-CHIME_SCENARIO(timer, is_cancelled_or_fires_when_both_come_at_once, .share = 2) {
+CHIME_SCENARIO(timer, is_cancelled_or_fires_when_both_come_at_once, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     account its;
     const time_point due = shim::now() + 1ms;
@@ -50,7 +50,7 @@ CHIME_SCENARIO(timer, is_cancelled_or_fires_when_both_come_at_once, .share = 2) 
     loop.require_rest();
 }
 
-CHIME_SCENARIO(timer, is_postponed_or_fires_when_both_come_at_once, .share = 2) {
+CHIME_SCENARIO(timer, is_postponed_or_fires_when_both_come_at_once, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     account its;
     const time_point due = shim::now() + 1ms;
@@ -66,8 +66,8 @@ CHIME_SCENARIO(timer, is_postponed_or_fires_when_both_come_at_once, .share = 2) 
 
 /// The loop sleeps for something that comes between the two. Whoever links the record first counts on nobody; the other one
 /// counts on him, and the loop that it has woken may have seen nothing yet.
-CHIME_SCENARIO(timer, that_two_postpone_to_before_and_after_what_the_loop_sleeps_for_fires_at_the_last_word,
-               .share = 2) {
+CHIME_SCENARIO(timer, that_two_postpone_to_before_and_after_what_the_loop_sleeps_for_fires_at_the_last_word, .share = 2,
+               .is_small = true, .stale_values = 0) {
     small_loop loop;
     account between;
     account its;
@@ -113,7 +113,7 @@ CHIME_SCENARIO(timer, ends_once_whoever_cancels_and_postpones_it_and_whenever, .
 }
 
 /// One that is armed with a delay inside a callback gets its deadline a little later; meanwhile others have its handle.
-CHIME_SCENARIO(timer, that_has_no_deadline_yet_is_postponed_by_another_thread) {
+CHIME_SCENARIO(timer, that_has_no_deadline_yet_is_postponed_by_another_thread, .is_small = true, .stale_values = 0) {
     small_loop loop;
     account its;
     const time_point began = shim::now();
@@ -134,7 +134,8 @@ CHIME_SCENARIO(timer, that_has_no_deadline_yet_is_postponed_by_another_thread) {
 }
 
 /// Whoever postpones a timer that fires, and whose record the next one gets, does not postpone that one.
-CHIME_SCENARIO(timer, that_has_fired_lends_its_record_to_one_that_is_not_postponed_in_its_place) {
+CHIME_SCENARIO(timer, that_has_fired_lends_its_record_to_one_that_is_not_postponed_in_its_place, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     account first;
     account second;
@@ -150,24 +151,6 @@ CHIME_SCENARIO(timer, that_has_fired_lends_its_record_to_one_that_is_not_postpon
     second.require_ended(1, 1);
     loop.require_rest();
 }
-
-/// A closure that says what it does when it ends.
-class slow_end {
- public:
-    explicit slow_end(int& shared) noexcept : shared_(&shared) {}
-    slow_end(slow_end&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
-    slow_end& operator=(slow_end&&) = delete;
-    ~slow_end() {
-        if (shared_ == nullptr) return;
-        *shared_ = 1;
-        shim::yield();
-        *shared_ = 2;
-    }
-    void operator()() const {}
-
- private:
-    int* shared_;
-};
 
 CHIME_SCENARIO(timer, whose_closure_another_thread_destroys_is_waited_for, .share = 2) {
     small_loop loop;
@@ -205,17 +188,20 @@ void cancel_on_the_loop_and_wait_elsewhere(Arm&& arm) {
     loop.require_rest();
 }
 
-CHIME_SCENARIO(timer, that_is_cancelled_on_the_loop_is_waited_for_by_others, .share = 2) {
+CHIME_SCENARIO(timer, that_is_cancelled_on_the_loop_is_waited_for_by_others, .share = 2, .is_small = true,
+               .stale_values = 0) {
     cancel_on_the_loop_and_wait_elsewhere(
         [](timers& all, slow_end closure) { return all.at(shim::now() + 1h, std::move(closure)); });
 }
 
-CHIME_SCENARIO(timer, that_is_periodic_and_cancelled_on_the_loop_is_waited_for_by_others, .share = 2) {
+CHIME_SCENARIO(timer, that_is_periodic_and_cancelled_on_the_loop_is_waited_for_by_others, .share = 2, .is_small = true,
+               .stale_values = 0) {
     cancel_on_the_loop_and_wait_elsewhere(
         [](timers& all, slow_end closure) { return all.every(1h, missed_ticks::skip, std::move(closure)); });
 }
 
-CHIME_SCENARIO(timer, whose_record_is_used_again_is_not_touched_through_an_old_name, .share = 2) {
+CHIME_SCENARIO(timer, whose_record_is_used_again_is_not_touched_through_an_old_name, .share = 2, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     account first;
     account second;
@@ -240,7 +226,8 @@ CHIME_SCENARIO(timer, whose_record_is_used_again_is_not_touched_through_an_old_n
     loop.require_rest();
 }
 
-CHIME_SCENARIO(timer, that_is_periodic_is_cancelled_in_any_of_its_ticks, .share = 4) {
+CHIME_SCENARIO(timer, that_is_periodic_is_cancelled_in_any_of_its_ticks, .share = 4, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     account its;
     const time_point began = shim::now();
@@ -256,7 +243,8 @@ CHIME_SCENARIO(timer, that_is_periodic_is_cancelled_in_any_of_its_ticks, .share 
     loop.require_rest();
 }
 
-CHIME_SCENARIO(timer, that_cancels_itself_leaves_the_next_one_to_fire, .share = 2) {
+CHIME_SCENARIO(timer, that_cancels_itself_leaves_the_next_one_to_fire, .share = 2, .is_small = true,
+               .stale_values = 0) {
     small_loop loop;
     account next;
     const time_point began = shim::now();
@@ -270,7 +258,7 @@ CHIME_SCENARIO(timer, that_cancels_itself_leaves_the_next_one_to_fire, .share = 
     loop.require_rest();
 }
 
-CHIME_SCENARIO(timer, that_was_cancelled_wakes_nobody, .share = 2) {
+CHIME_SCENARIO(timer, that_was_cancelled_wakes_nobody, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     account its;
     const time_point began = shim::now();
@@ -285,7 +273,7 @@ CHIME_SCENARIO(timer, that_was_cancelled_wakes_nobody, .share = 2) {
     loop.require_rest();
 }
 
-CHIME_SCENARIO(timer, of_another_loop_is_not_touched, .share = 4) {
+CHIME_SCENARIO(timer, of_another_loop_is_not_touched, .share = 4, .is_small = true, .stale_values = 0) {
     small_loop one;
     small_loop other;
     account its;
@@ -327,7 +315,7 @@ CHIME_SCENARIO(timer, is_over_when_who_cancels_and_waits_goes_on, .share = 2) {
 }
 
 /// Nobody else cancels it: so what is gone has run, and whoever is told so knows of it.
-CHIME_SCENARIO(timer, that_is_gone_has_run_with_all_that_it_did, .share = 2) {
+CHIME_SCENARIO(timer, that_is_gone_has_run_with_all_that_it_did, .share = 2, .is_small = true, .stale_values = 0) {
     small_loop loop;
     const time_point due = shim::now() + 1ms;
     int shared = 0;  // Plain: whoever is told that it is gone may use it.
@@ -336,32 +324,6 @@ CHIME_SCENARIO(timer, that_is_gone_has_run_with_all_that_it_did, .share = 2) {
     shim::sleep_until(due);
     if (loop->timers().cancel(which) == cancel_result::gone) require(shared == 1, "it has run");
     driver.join();
-    loop.require_rest();
-}
-
-// --- Stopping.
-
-CHIME_SCENARIO(stop, ends_every_timer_once_while_others_arm_and_cancel, .share = 4) {
-    small_loop loop;
-    account its;
-    const time_point began = shim::now();
-    const timer_handle which = loop->timers().at(began + 1h, exact_callback(its, began + 1h));
-    tally armed;
-    armed.add();
-    std::optional<io_context::work_guard> guard(*loop);
-    thread driver([&] { loop->run(); }, "loop");
-    thread armer([&] {
-        if (loop->timers().try_at(began + 2h, exact_callback(its, began + 2h))) armed.add();
-    });
-    thread canceller([&] { loop->timers().cancel(which); });
-    loop->timers().stop();
-    armer.join();
-    canceller.join();
-    guard.reset();
-    driver.join();
-    require(shim::now() == began, "nobody waits");
-    its.require_ran(0);
-    require_equal(loop->timers().stats().armed, static_cast<std::uint64_t>(armed.count()), "armed");
     loop.require_rest();
 }
 

@@ -99,6 +99,43 @@ CHIME_SCENARIO(task, that_yields_until_a_timer_has_fired_comes_to_its_end, .shar
     loop.require_rest();
 }
 
+// --- Woken by what others have done.
+
+/// Waits until somebody who is told of it has left a word.
+struct word_from_outside {
+    base::atomic<bool> is_told{false};
+    detail::wake_key key;
+    int word = 0;
+
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> frame) {
+        const detail::wake_key mine = detail::begin_suspension(nullptr, frame, detail::promise_of(frame));
+        key = mine;
+        is_told.store(true, base::memory_order_release);
+        return detail::commit_suspension(mine);
+    }
+    [[nodiscard]] int await_resume() const noexcept { return word; }
+};
+
+task<> read_word(word_from_outside& its) {
+    const int word = co_await its;
+    require(word == 1, "it goes on after what it was woken for");
+}
+
+/// Whether it has suspended by then or not.
+CHIME_SCENARIO(task, that_is_woken_while_it_suspends_knows_what_for, .share = 2, .is_small = true) {
+    small_loop loop;
+    word_from_outside waited;
+    spawn_detached(*loop, read_word(waited));
+    thread driver([&] { loop->run(); }, "loop");
+    while (!waited.is_told.load(base::memory_order_acquire)) shim::yield();
+    waited.word = 1;
+    detail::wake_task(waited.key, wake_reason::elapsed);
+    driver.join();
+    loop.require_rest();
+}
+
 // --- Deep inside.
 
 /// Some of the frames own a timer. In this build a task that begins inside of another one is called by it, and takes stack;

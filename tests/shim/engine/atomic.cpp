@@ -83,7 +83,7 @@ std::uint64_t atomic_load(const void* address, unsigned bytes, std::memory_order
     if (in->is_traced() && !its.is_quiet) {
         in->note("load " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value) +
                      (value != newest ? " OLD, newest " + hexadecimal(newest) : ""),
-                 &its);
+                 its);
     }
     return value;
 }
@@ -99,7 +99,7 @@ void atomic_store(void* address, unsigned bytes, std::uint64_t value, std::memor
     order = order_at(its, order);
     execution::words().store(in->view(), address, bytes, value, order);
     if (in->is_traced() && !its.is_quiet) {
-        in->note("store " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value), &its);
+        in->note("store " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value), its);
     }
 }
 
@@ -124,7 +124,7 @@ std::uint64_t atomic_modify(void* address, unsigned bytes, change how, std::uint
         in->note(std::string(name_of(how)) + " " + name_of(order) + place(address, bytes) + hexadecimal(before) +
                      " -> " + hexadecimal(changed(how, before, operand, bytes)) +
                      (before != newest ? " BEFORE " + hexadecimal(newest) : ""),
-                 &its);
+                 its);
     }
     return before;
 }
@@ -147,7 +147,7 @@ bool atomic_compare(void* address, unsigned bytes, std::uint64_t& expected, cons
     const std::memory_order success = order_at(its, wanted.success);
     const std::memory_order failure = failure_order_at(its, success, wanted.failure);
     if (wanted.is_weak && memory::raw(address, bytes) == expected && in->fails_spuriously()) {
-        if (in->is_traced()) in->note("compare_exchange" + place(address, bytes) + "fails for no reason", &its);
+        if (in->is_traced()) in->note("compare_exchange" + place(address, bytes) + "fails for no reason", its);
         return false;
     }
     if (its.is_omitted && memory::raw(address, bytes) == expected) return true;
@@ -160,7 +160,7 @@ bool atomic_compare(void* address, unsigned bytes, std::uint64_t& expected, cons
             did ? " -> " + hexadecimal(wanted.desired) : " fails, found " + hexadecimal(expected);
         in->note("compare_exchange " + std::string(name_of(did ? success : failure)) + place(address, bytes) +
                      hexadecimal(before) + result + (expected != newest ? " BEFORE " + hexadecimal(newest) : ""),
-                 &its);
+                 its);
     }
     return did;
 }
@@ -172,7 +172,7 @@ void atomic_fence(std::memory_order order, const std::source_location& where) no
     site& its = reach(where, operation::fence, order);
     begin(*in, its, nullptr);
     memory::fence(in->view(), order_at(its, order), execution::words().fences);
-    if (in->is_traced()) in->note("fence " + std::string(name_of(order)), &its);
+    if (in->is_traced()) in->note("fence " + std::string(name_of(order)), its);
 }
 
 }  // namespace chime::shim

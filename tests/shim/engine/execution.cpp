@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <iostream>
-#include <sstream>
 #include <utility>
 
 #include <malloc.h>
@@ -17,6 +15,7 @@ namespace chime::shim {
 
 execution* execution::only_ = nullptr;
 bool execution::is_inside_ = false;
+execution::sleep_watch execution::watch{};
 
 memory& execution::words() {
     static memory only;
@@ -114,6 +113,7 @@ unsigned execution::start(std::function<void()> body, std::string name) {
     added.last = nullptr;
     added.has_looked = added.sees_newest = added.is_near = false;
     added.next_wake_is_lost = nullptr;
+    added.sleeps_as = {};
     added.at_end.clear();
     added.image.reset();
     added.context = boost::context::detail::make_fcontext(added.stack.top(), fiber_stack::bytes, enter);
@@ -202,6 +202,9 @@ bool execution::block(const void* what, const char* how, time_point deadline, bo
     mine.deadline = deadline;
     mine.may_wake_falsely = may_wake_falsely;
     mine.has_timed_out = false;
+    if (mine.sleeps_as.worker != nullptr && !has_lost_wake_ && watch.falls_asleep != nullptr) {
+        watch.falls_asleep(*this, mine);
+    }
     mine.now = fiber::state::blocked;
     if (is_traced()) note(std::string("waits for ") + how);
     let_others_run();
@@ -229,7 +232,7 @@ bool execution::is_awaited(const void* what) const noexcept {
 bool execution::loses_wake() {
     bool* const noted = std::exchange(running_->next_wake_is_lost, nullptr);
     if (noted == nullptr) return false;
-    *noted = true;
+    *noted = has_lost_wake_ = true;
     if (is_traced()) note("loses a wake-up");
     return true;
 }
@@ -255,7 +258,7 @@ bool execution::advance_time() {
         each.now = fiber::state::ready;
         each.has_timed_out = true;
     }
-    if (is_traced()) note("time goes on to " + std::to_string(now_.time_since_epoch().count()) + " ns");
+    if (is_traced()) add_to_trace("time goes on to " + std::to_string(now_.time_since_epoch().count()) + " ns", "");
     return true;
 }
 
@@ -270,7 +273,7 @@ void execution::sound_false_alarm(choice_point where) {
     if (chosen == strategy::nobody) return;
     outcome_.taken.push_back({where, deviation::kind::false_alarm, chosen});
     fibers_[chosen]->now = fiber::state::ready;
-    if (is_traced()) note("false alarm for " + fibers_[chosen]->name);
+    if (is_traced()) add_to_trace("false alarm for " + fibers_[chosen]->name, "");
 }
 
 /// The current thread goes on, or somebody else does.
@@ -308,16 +311,25 @@ void execution::let_others_run() {
             if (fibers_[thread]->now == fiber::state::ready) ready_.push_back(thread);
         }
         if (!ready_.empty()) break;
+        look_after_sleepers();
         if (!advance_time()) fail("nobody can go on:" + where_all_stand());
     }
     unsigned next = ready_.front();
     if (ready_.size() > 1) {
         ++outcome_.decisions;
-        const candidates among{ready_, running_->number, false};
+        const candidates among{ready_, running_->number, false, false, true};
         next = decides_.pick_thread(here_, among);
         if (next != usual_thread(among)) outcome_.taken.push_back({here_, deviation::kind::switched, next});
     }
     if (next != running_->number) switch_to(*fibers_[next]);
+}
+
+void execution::look_after_sleepers() {
+    if (has_lost_wake_ || watch.sleeps_on == nullptr) return;
+    for (unsigned thread = 0; thread < count_; ++thread) {
+        const fiber& each = *fibers_[thread];
+        if (each.now == fiber::state::blocked && each.sleeps_as.worker != nullptr) watch.sleeps_on(*this, each);
+    }
 }
 
 void execution::switch_to(fiber& next) {
@@ -347,7 +359,7 @@ void execution::fail(std::string message) {
     leave();
 }
 
-// --- Choices and notes.
+// --- Choices.
 
 unsigned execution::pick_value(void* self, unsigned count) {
     execution& mine = *static_cast<execution*>(self);
@@ -368,37 +380,6 @@ bool execution::fails_spuriously() {
     const bool does = decides_.fails_spuriously(where);
     if (does) outcome_.taken.push_back({where, deviation::kind::spurious, 0});
     return does;
-}
-
-void execution::note(std::string what, const site* where) {
-    if (!options_.traces) return;
-    const pause own;
-    std::ostringstream line;
-    line << outcome_.steps << '\t' << running_->name << '\t' << what;
-    if (where != nullptr) line << '\t' << where->name();
-    outcome_.trace.push_back(std::move(line).str());
-}
-
-std::string execution::where_all_stand() const {
-    std::ostringstream text;
-    for (unsigned thread = 0; thread < count_; ++thread) {
-        const fiber& each = *fibers_[thread];
-        if (each.now == fiber::state::finished) continue;
-        text << ' ' << each.name;
-        if (each.now == fiber::state::blocked) {
-            text << " waits for " << each.waits_how;
-        } else {
-            text << " could go on";
-        }
-        if (each.last != nullptr) text << ", behind " << each.last->name();
-        text << ';';
-    }
-    return text.str();
-}
-
-void execution::tell_where_all_stand() {
-    is_inside_ = false;
-    std::cerr << '\n' << (only_ == nullptr ? " no execution is going on" : only_->where_all_stand()) << std::endl;
 }
 
 }  // namespace chime::shim

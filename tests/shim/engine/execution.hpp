@@ -63,6 +63,13 @@ class execution {
     [[nodiscard]] bool loses_wake();
     /// A signal comes to all who wait for what a signal interrupts.
     void interrupt_all();
+    /// Looks after those whose fibers say who they are; `what` is what they wait for. Fails the execution if they should not
+    /// sleep: when one falls asleep, and when all others sleep or wait as well, before time goes on.
+    struct sleep_watch {
+        void (*falls_asleep)(execution& in, const fiber& who);
+        void (*sleeps_on)(execution& in, const fiber& who);
+    };
+    static sleep_watch watch;
     [[noreturn]] void fail(std::string message);
 
     unsigned start(std::function<void()> body, std::string name);
@@ -86,7 +93,9 @@ class execution {
     static void tell_where_all_stand();
 
     [[nodiscard]] bool is_traced() const noexcept { return options_.traces; }
-    void note(std::string what, const site* where = nullptr);
+    /// For the trace. Whatever has no place of its own is told with the last one that the thread has passed.
+    void note(const std::string& what);
+    void note(const std::string& what, const site& where);
 
     /// What who locks a mutex learns from who has unlocked it.
     std::unordered_map<const void*, vector_clock> unlocked;
@@ -111,11 +120,13 @@ class execution {
 
     void choose(bool may_continue);
     void let_others_run();
+    void look_after_sleepers();
     void switch_to(fiber& next);
     [[nodiscard]] bool advance_time();
     void sound_false_alarm(choice_point where);
     [[noreturn]] void leave();
     [[noreturn]] void end_fiber();
+    void add_to_trace(const std::string& what, const std::string& place);
     static unsigned pick_value(void* self, unsigned count);
     static void enter(boost::context::detail::transfer_t from);
     static void crashed(int signal);
@@ -131,6 +142,7 @@ class execution {
     std::array<fiber*, most_threads> fibers_{};
     unsigned count_ = 0;
     unsigned joined_ = 0;  ///< By the first one.
+    bool has_lost_wake_ = false;
     fiber* running_ = nullptr;
     fiber* previous_ = nullptr;
     boost::context::detail::fcontext_t outside_ = nullptr;

@@ -170,7 +170,7 @@ std::string tell(const std::function<void()>& body, const finding& found) {
 void check(const scenario& checked) {
     constexpr std::uint64_t quick_seeds = 4000;
     constexpr std::uint64_t quick_schedules = 20'000;
-    constexpr std::uint64_t schedules_per_seed = 40;
+    constexpr std::uint64_t schedules_per_seed = 4;
     const auto began = std::chrono::steady_clock::now();
     warm_up(checked.body);
     finding found;
@@ -182,7 +182,7 @@ void check(const scenario& checked) {
         const std::uint64_t count = checked.is_alone ? 1 : drawn;
         found = try_seeds(checked.body, wanted("CHIME_FIRST_SEED", 1), count);
         const std::uint64_t usual =
-            std::getenv("CHIME_SEEDS") != nullptr ? count * schedules_per_seed : quick_schedules;
+            std::getenv("CHIME_SEEDS") != nullptr ? count * schedules_per_seed : quick_schedules / checked.share;
         const std::uint64_t most = wanted("CHIME_SMALL_SCHEDULES", usual);
         if (!found.has_failed && checked.is_small && most != 0) {
             const finding all = try_all(checked.body, 2, checked.stale_values, most);

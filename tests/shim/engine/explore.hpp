@@ -18,9 +18,11 @@ struct scenario {
     const char* suite;
     const char* name;
     void (*body)();
-    unsigned share = 1;         ///< A quick run draws one in so many of its seeds: for those that take long.
-    bool is_alone = false;      ///< It has one thread, so one seed is as good as all of them.
-    bool is_small = false;      ///< All schedules with two preemptions are tried, too.
+    unsigned share = 1;     ///< A quick run draws one in so many of its seeds: for those that take long.
+    bool is_alone = false;  ///< It has one thread, so one seed is as good as all of them.
+    /// All schedules with two preemptions are tried, too. How many there are depends less on the steps than on how many of
+    /// them are taken while there is somebody else: with CHIME_SMALL_SCHEDULES=100000 it says whether these were all.
+    bool is_small = false;
     unsigned stale_values = 1;  ///< And with so many old values.
 };
 

@@ -77,6 +77,12 @@ struct fiber {
     bool may_wake_falsely = false;
     bool has_timed_out = false;
 
+    /// Who goes to sleep on this thread; null: nobody that anybody looks after. See execution::sleep_watch.
+    struct {
+        void* worker = nullptr;
+        const void* is_stopped = nullptr;
+    } sleeps_as;
+
     bool* next_wake_is_lost = nullptr;  ///< Where to note that it was; null: it arrives.
 
     struct destructor {

@@ -54,10 +54,15 @@ void touch(const void* address, std::size_t bytes, bool writes, const void* code
     if (execution::plain().races_with(in->view(), made, with)) tell_race(*in, made, writes ? "writes" : "reads", with);
 }
 
+/// One that outlives executions is no choice point, as with mutexes.
 void meet(const volatile void* address) noexcept {
     execution* const in = execution::current();
     if (in == nullptr) return;
     const execution::pause own;
+    if (!outlives_executions(const_cast<const void*>(address))) {
+        in->step();
+        if (in->is_traced()) in->note("comes to an atomic that is not the library's own");
+    }
     in->view().tick();
     vector_clock& known = in->unlocked[const_cast<const void*>(address)];
     in->view().clock.join(known);
@@ -110,8 +115,8 @@ void __tsan_vptr_read(void** address) {
     touch(address, sizeof(void*), false, __builtin_return_address(0));
 }
 
-// Atomics of the C++ library and of public headers: a step that nobody interrupts, and whoever takes it knows what others
-// did before theirs.
+// Atomics of the C++ library and of public headers: others may run before, and whoever comes knows what others did before
+// theirs, whatever the order says.
 #define CHIME_ATOMIC(bits, type)                                                                                       \
     type __tsan_atomic##bits##_load(const volatile type* address, int) {                                               \
         meet(address);                                                                                                 \

@@ -64,6 +64,8 @@ memory::slot& memory::slot_of(const void* address) noexcept {
     return slots_[position];
 }
 
+std::uint64_t memory::writes_ = 0;
+
 void memory::made(const void* address) noexcept {
     const slot& found = slot_of(address);
     if (found.execution == execution_) found.its->is_alive = false;
@@ -100,6 +102,7 @@ memory::location& memory::find(const void* address, unsigned bytes) {
         its.is_alive = true;
         its.bytes = bytes;
         its.count = 1;
+        its.changed = 0;
         its.seq_cst_floor = 0;
         its.stores[0] = {.value = raw(address, bytes), .published = {}, .seen = {}};
     }
@@ -137,6 +140,7 @@ void memory::append(memory_view& mine, location& its, std::uint64_t value, std::
     added.modifies = false;
     if (order == std::memory_order_seq_cst) its.seq_cst_floor = its.count;
     ++its.count;
+    its.changed = ++writes_;
     write_raw(its.address, its.bytes, value);
 }
 
@@ -177,6 +181,7 @@ void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::
     if (its.seq_cst_floor > after) ++its.seq_cst_floor;
     if (order == std::memory_order_seq_cst) its.seq_cst_floor = std::max(its.seq_cst_floor, after + 1);
     ++its.count;
+    its.changed = ++writes_;
     write_raw(its.address, its.bytes, newest(its).value);
 }
 

@@ -81,6 +81,8 @@ class memory {
     /// The newest value, as the kernel sees it.
     [[nodiscard]] static std::uint64_t raw(const void* address, unsigned bytes) noexcept;
 
+    /// When it was last written to, in the order of all writes of the process; 0: not yet.
+    [[nodiscard]] std::uint64_t changed_at(const void* address, unsigned bytes) { return find(address, bytes).changed; }
     /// A number for each location, in the order in which they are first used.
     [[nodiscard]] unsigned number_of(const void* address, unsigned bytes) { return find(address, bytes).number; }
     /// How many loads had a choice, and how many took an old value.
@@ -102,6 +104,7 @@ class memory {
         std::uint32_t count = 0;          ///< Of all stores so far; the last ones are kept.
         std::uint32_t seq_cst_floor = 0;  ///< No seq_cst load reads anything older.
         std::uint64_t before = 0;         ///< What it held before the execution.
+        std::uint64_t changed = 0;        ///< See changed_at().
         bool is_static = false;
         bool is_alive = false;
         std::array<store_entry, kept_stores> stores;
@@ -135,6 +138,7 @@ class memory {
     std::size_t used_ = 0;
     std::uint32_t execution_ = 0;
     std::uint64_t stale_loads_ = 0;
+    static std::uint64_t writes_;
 };
 
 }  // namespace chime::shim

@@ -135,6 +135,10 @@ class uniform final : public drawn {
 
 /// Every thread has a priority, and the highest that can run does; at a few steps, the one that runs becomes the last.
 /// A bug that needs n such steps is met with a probability of at least 1 / (threads * steps^n).
+///
+/// Whoever falls asleep keeps his priority, as that bound assumes; only who tries again and again becomes the last. Whether old
+/// bugs are met sooner that way is hardly to be told: of 34 most take as many schedules either way, and of seven that take more,
+/// tried from six first seeds each, four took fewer, two as many and one more, by less than the seeds differ.
 class random_priorities : public drawn {
  public:
     random_priorities(std::uint64_t seed, std::uint32_t usual_steps) : drawn(seed) {
@@ -147,7 +151,8 @@ class random_priorities : public drawn {
     [[nodiscard]] unsigned pick_thread(choice_point, const candidates& among) override {
         const std::uint32_t now = step_++;
         const bool is_change = std::find(changes_.begin(), changes_.end(), now) != changes_.end();
-        if (is_change || !among.may_continue || gives_way(among)) priority_of(among.current) = --lowest_;
+        const bool tries_again = !among.may_continue && !among.is_asleep;
+        if (is_change || tries_again || gives_way(among)) priority_of(among.current) = --lowest_;
         unsigned best = among.ready.front();
         for (const unsigned each : among.ready) {
             if (priority_of(each) > priority_of(best)) best = each;

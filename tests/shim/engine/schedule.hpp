@@ -37,7 +37,8 @@ struct candidates {
     const std::vector<unsigned>& ready;
     unsigned current = 0;
     bool may_continue = true;
-    bool is_near = false;  ///< The current one is about to touch something that the strategy cares for.
+    bool is_near = false;    ///< The current one is about to touch something that the strategy cares for.
+    bool is_asleep = false;  ///< It must, because it waits; otherwise because it tries again and again.
 };
 
 struct site;
