@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "simulation/draws.hpp"
+#include "simulation/timer_model.hpp"
+#include "simulation/worker_model.hpp"
 #include "support/random.hpp"
+#include "support/runtime_ledger.hpp"
 #include "worker/crew.hpp"
 
 #include <chime/runtime.hpp>
@@ -11,13 +15,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <optional>
-#include <sstream>
 #include <string>
-#include <tuple>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,14 +27,12 @@ namespace chime::test {
 
 /// A simulated runtime and a dumb model of it, which both are told the same, by a thread outside, by callbacks and by
 /// tasks; whatever the runtime answers or does must be what the model says.
-///
-/// The model knows for every timer whether it is pending and until when. Everything runs on one thread, so there is one
-/// right answer to every question, whichever worker has the timer.
 class duel {
  public:
     explicit duel(std::uint64_t seed)
-        : random_(seed), simulation_(seed, drawn_config()), runtime_(simulation_.get_runtime()) {
-        for (worker_id id = 0; id < runtime_.stats().workers.size(); ++id) workers_.push_back(id);
+        : random_(seed), simulation_(seed, draw_config(random_)), runtime_(simulation_.get_runtime()) {
+        model_.follow(simulation_);
+        for (const worker_stats& each : runtime_.stats().workers) seat(each.worker);
     }
     duel(const duel&) = delete;
     duel& operator=(const duel&) = delete;
@@ -40,89 +40,38 @@ class duel {
     /// Empty: all was right.
     [[nodiscard]] std::string fight() {
         const std::uint64_t rounds = 20 + random_.below(120);
-        for (std::uint64_t round = 0; round < rounds && problem_.empty(); ++round) {
+        for (std::uint64_t round = 0; round < rounds && model_.problem().empty(); ++round) {
             act_outside();
-            move_on();
+            if (move_on()) check_settled();
         }
-        if (problem_.empty()) finish();
-        return problem_;
+        if (model_.problem().empty()) finish();
+        return model_.problem();
     }
 
     [[nodiscard]] std::uint64_t trace() const { return simulation_.trace(); }
     [[nodiscard]] const timer_stats& sums() const { return sums_; }
+    /// How often it came to what comes seldom.
+    struct rarities {
+        std::uint64_t stops = 0;         ///< Of everything, before the end.
+        std::uint64_t retired = 0;       ///< Workers that a callback or a task has sent away.
+        std::uint64_t not_oneself = 0;   ///< Refused, because it was the one that this ran on.
+        std::uint64_t missed_ticks = 0;  ///< Of periodic timers.
+    };
+    [[nodiscard]] const rarities& seen() const { return seen_; }
 
  private:
-    static constexpr std::size_t nobody = ~std::size_t{0};
+    static constexpr std::size_t nobody = timer_model::nobody;
 
-    struct timer {
-        timer_handle handle;
-        time_point deadline{};  ///< In force; the earliest moment at which it may run.
-        std::uint64_t order = 0;
-        std::uint32_t origin = 0;  ///< Which worker has armed it; or a thread outside.
-        bool is_pending = false;
-        bool is_sleep = false;
-        int closures = 0;  ///< Alive.
-        int runs = 0;
-        duration period{};
-        std::uint64_t retirements = 0;  ///< As of when it was armed.
-        std::uint64_t moved_after = 0;  ///< How many callbacks had begun when it was postponed last.
-    };
-    static constexpr std::uint32_t outside = 5000;
-
-    /// Lives as long as the closure does.
-    class closure_mark {
-     public:
-        closure_mark(duel& home, std::size_t number) : home_(&home), number_(number) { ++mark(); }
-        closure_mark(const closure_mark&) = delete;
-        closure_mark& operator=(const closure_mark&) = delete;
-        closure_mark(closure_mark&& other) noexcept
-            : home_(std::exchange(other.home_, nullptr)), number_(other.number_) {}
-        closure_mark& operator=(closure_mark&&) = delete;
-        ~closure_mark() {
-            if (home_ != nullptr) --mark();
-        }
-
-     private:
-        [[nodiscard]] int& mark() const { return home_->timers_[number_].closures; }
-        duel* home_;
-        std::size_t number_;
-    };
-
-    runtime_config drawn_config() {
-        static constexpr std::int64_t resolutions[] = {1, 1 << 10, 1 << 18, 1 << 24};
-        runtime_config config;
-        config.workers = static_cast<unsigned>(1 + random_.below(5));
-        config.resolution = std::chrono::nanoseconds{resolutions[random_.below(4)]};
-        config.timer_budget = 1 + random_.below(8);
-        config.task_budget = 1 + random_.below(8);
-        config.inline_budget = random_.below(4);
-        config.inline_resumption = !random_.one_in(4);
-        config.stale_slack = 64;
-        config.max_timers = 1 << 12;
-        config.max_tasks = 1 << 12;
-        config.huge_pages = false;
-        config.metronome = random_.one_in(4);
-        return config;
+    /// Which turn of which worker this is.
+    [[nodiscard]] static timer_model::turn_of here() {
+        const detail::worker* const mine = detail::worker::current();
+        if (mine == nullptr) return {};
+        timer_stats counted;
+        mine->add_stats(counted);
+        return {mine->seat(), counted.turns};
     }
 
-    void fail(const std::string& what, std::size_t number = nobody) {
-        if (!problem_.empty()) return;
-        std::ostringstream text;
-        text << what;
-        if (number != nobody) {
-            text << "; timer " << number << (timers_[number].is_sleep ? " (a sleep)" : "") << ", deadline "
-                 << timers_[number].deadline.time_since_epoch().count();
-        }
-        text << ", at " << simulation_.now().time_since_epoch().count() << " ns";
-        problem_ = text.str();
-    }
-    void expect(bool holds, const char* what, std::size_t number = nobody) {
-        if (!holds) fail(what, number);
-    }
-
-    [[nodiscard]] static std::uint32_t here() {
-        return detail::worker::current != nullptr ? detail::worker::current->seat() : outside;
-    }
+    [[nodiscard]] timer_handle name_of(std::size_t number) { return model_.at(number).handle; }
 
     // --- What is done.
 
@@ -132,31 +81,32 @@ class duel {
         case 1:
         case 2:
         case 3: spawn_one(); break;
-        case 4:
-            if (workers_.size() < 8) workers_.push_back(runtime_.add_worker());
-            break;
+        case 4: add_worker(); break;
         case 5:
         case 6: retire_one(); break;
         default: act(); break;
         }
     }
 
-    void move_on() {
+    /// True: nothing is left to do before time moves on.
+    bool move_on() {
         switch (random_.below(5)) {
-        case 0: break;
+        case 0: return false;
         case 1:
-            for (std::uint64_t left = random_.below(6); left != 0 && simulation_.step(); --left) {}
-            break;
-        case 2: simulation_.settle(); break;
-        case 3: simulation_.advance(std::chrono::nanoseconds{random_.below(3'000'000)}); break;
-        default: simulation_.advance(drawn_delay()); break;
+            for (std::uint64_t left = random_.below(6); left != 0; --left) {
+                if (!simulation_.step()) return true;
+            }
+            return false;
+        case 2: simulation_.settle(); return true;
+        case 3: simulation_.advance(std::chrono::nanoseconds{random_.below(3'000'000)}); return true;
+        default: simulation_.advance(drawn_delay()); return true;
         }
     }
 
     /// What anybody may do, wherever he is.
     void act() {
-        if (!problem_.empty()) return;
-        switch (random_.below(8)) {
+        if (!model_.problem().empty()) return;
+        switch (random_.below(9)) {
         case 0:
         case 1:
         case 2: arm_one(); break;
@@ -166,147 +116,193 @@ class duel {
         case 6:
             if (random_.one_in(3)) arm_periodic();
             break;
+        case 7: act_seldom(); break;
         default:
             if (!joins_.empty()) cancel_task(random_.below(joins_.size()));
             break;
         }
     }
 
-    [[nodiscard]] std::chrono::nanoseconds drawn_delay() {
-        switch (random_.below(5)) {
-        case 0: return std::chrono::nanoseconds{0};
-        case 1: return std::chrono::nanoseconds{random_.below(1'000)};
-        case 2: return std::chrono::microseconds{random_.below(50) * 100};  // Often the same.
-        case 3: return std::chrono::milliseconds{random_.below(1'000)};
-        default: return std::chrono::seconds{random_.below(10'000)};
+    void act_seldom() {
+        const std::uint64_t drawn = random_.below(120);
+        if (drawn == 0) {
+            stop_all();
+        } else if (drawn == 1) {
+            arm_crowd();
+        } else if (drawn < 7) {
+            add_worker();
+        } else if (drawn < 14) {
+            retire_one();
         }
     }
 
-    std::size_t add_timer(bool is_sleep, time_point deadline) {
-        timer& added = timers_.emplace_back();
-        added.deadline = deadline;
-        added.order = timers_.size();
-        added.origin = here();
-        added.retirements = retirements_;
-        added.is_pending = true;
-        added.is_sleep = is_sleep;
-        return timers_.size() - 1;
+    [[nodiscard]] std::chrono::nanoseconds drawn_delay() { return draw_delay(random_); }
+    [[nodiscard]] time_point drawn_deadline() { return draw_deadline(random_, simulation_.now()); }
+
+    // --- Timers.
+
+    /// What a refused request throws must say that everything was stopped.
+    template <class Request>
+    std::optional<timer_handle> answer_of(const Request& request) {
+        try {
+            return request();
+        } catch (const std::system_error& refused) {
+            model_.expect(refused.code() == errc::stopped, "arming is refused for a wrong reason");
+            return std::nullopt;
+        }
+    }
+
+    /// In every way in which it can be asked for.
+    template <class Body>
+    std::optional<timer_handle> arm_until(time_point deadline, Body& body) {
+        timers& all = runtime_.timers();
+        const duration delay = deadline - simulation_.now();
+        const bool tries = random_.one_in(2);
+        if (delay < duration{} || random_.one_in(2)) {
+            return tries ? all.try_at(deadline, std::move(body))
+                         : answer_of([&] { return all.at(deadline, std::move(body)); });
+        }
+        return tries ? all.try_after(delay, std::move(body))
+                     : answer_of([&] { return all.after(delay, std::move(body)); });
     }
 
     void arm_one() {
-        const std::chrono::nanoseconds delay = drawn_delay();
-        const std::size_t number = add_timer(false, simulation_.now() + delay);
-        auto body = [this, number, mark = closure_mark(*this, number)] { run(number); };
-        const timer_handle made = random_.one_in(2) ? runtime_.timers().after(delay, std::move(body))
-                                                    : runtime_.timers().at(timers_[number].deadline, std::move(body));
-        timers_[number].handle = made;
+        const time_point deadline = drawn_deadline();
+        const std::size_t number = model_.arm(false, deadline, here());
+        std::optional<timer_handle> made;
+        if (random_.one_in(2)) {
+            auto body = [this, number, mark = timer_model::closure_mark(model_, number)] { run(number); };
+            made = arm_until(deadline, body);
+            model_.expect(model_.at(number).closures == 1, "a closure was lost on its way", number);
+        } else {
+            auto body = [this, number] { run(number); };  // Nothing to destroy: these go a shorter way.
+            made = arm_until(deadline, body);
+        }
+        take_answer(number, made);
+    }
+
+    /// More than may be stale at the same time, most of which are cancelled at once.
+    void arm_crowd() {
+        const std::size_t first = model_.size();
+        for (std::uint64_t left = 100 + random_.below(100); left != 0; --left) arm_one();
+        for (std::size_t number = first; number < model_.size(); ++number) {
+            if (name_of(number) && !random_.one_in(16)) cancel(number);
+        }
     }
 
     void arm_periodic() {
+        static constexpr missed_ticks policies[] = {missed_ticks::skip, missed_ticks::burst, missed_ticks::delay};
         const duration period = std::chrono::microseconds{1 + random_.below(100'000)};
-        const std::size_t number = add_timer(false, simulation_.now() + period);
-        timers_[number].period = period;
-        timers_[number].handle = runtime_.timers().every(
-            period, missed_ticks::skip, [this, number, mark = closure_mark(*this, number)] { run(number); });
+        const std::size_t number = model_.arm(false, simulation_.now() + period, here());
+        const missed_ticks policy = policies[random_.below(3)];
+        model_.at(number).period = period;
+        model_.at(number).policy = policy;
+        auto body = [this, number, mark = timer_model::closure_mark(model_, number)] { run(number); };
+        timers& all = runtime_.timers();
+        take_answer(number, random_.one_in(2) ? all.try_every(period, policy, std::move(body))
+                                              : answer_of([&] { return all.every(period, policy, std::move(body)); }));
+        if (random_.one_in(4)) postpone_to(number, drawn_deadline());
+    }
+
+    void take_answer(std::size_t number, const std::optional<timer_handle>& made) {
+        if (made) model_.at(number).handle = *made;
+        model_.arm_answered(number, made.has_value());
     }
 
     [[nodiscard]] std::size_t draw_timer() {
-        if (timers_.empty()) return nobody;
+        if (model_.size() == 0) return nobody;
         // Mostly a young one, which is pending more often.
-        const std::size_t young = std::min<std::size_t>(timers_.size(), 16);
-        return random_.one_in(4) ? random_.below(timers_.size()) : timers_.size() - 1 - random_.below(young);
+        const std::size_t young = random_.one_in(4) ? model_.size() : std::min<std::size_t>(model_.size(), 16);
+        const std::size_t drawn = model_.size() - 1 - random_.below(young);
+        return name_of(drawn) ? drawn : nobody;
     }
 
     void cancel_one() {
         const std::size_t number = draw_timer();
-        if (number == nobody || !timers_[number].handle) return;
-        const cancel_result answer = runtime_.timers().cancel(timers_[number].handle);
-        timer& its = timers_[number];
-        if (number == running_) {
-            expect(answer == cancel_result::running, "cancel of itself answers wrongly", number);
-            is_last_run_ = true;
-            return;
-        }
-        const bool is_running = std::find(running_stack_.begin(), running_stack_.end(), number) != running_stack_.end();
-        if (is_running) return;
-        if (may_be_gone(its) && answer == cancel_result::gone) return;
-        expect(answer == (its.is_pending ? cancel_result::cancelled : cancel_result::gone), "cancel answers wrongly",
-               number);
-        if (answer != cancel_result::cancelled) return;
-        its.is_pending = false;
-        expect(its.is_sleep || its.closures == 0, "the closure outlives the cancel", number);
+        if (number != nobody) cancel(number);
+    }
+
+    /// Nothing runs at the same time, so there is nothing to wait for.
+    void cancel(std::size_t number) {
+        const bool was_pending = model_.at(number).is_pending;
+        timers& all = runtime_.timers();
+        model_.cancel_answered(number, was_pending,
+                               random_.one_in(4) ? all.cancel_and_wait(name_of(number)) : all.cancel(name_of(number)));
     }
 
     void postpone_one() {
         const std::size_t number = draw_timer();
-        if (number == nobody || !timers_[number].handle || number == running_) return;
-        const std::chrono::nanoseconds delay = drawn_delay();
-        const bool answer = runtime_.timers().postpone(timers_[number].handle, delay);
-        timer& its = timers_[number];
-        if (may_be_gone(its) && !answer) return;
-        expect(answer == its.is_pending, "postpone answers wrongly", number);
-        if (!answer) return;
-        its.deadline = simulation_.now() + delay;
-        its.moved_after = begun_;
+        if (number == nobody) return;
+        if (random_.one_in(2)) {
+            postpone_to(number, drawn_deadline());
+        } else {
+            const std::chrono::nanoseconds delay = drawn_delay();
+            const bool answer = runtime_.timers().postpone(name_of(number), delay);
+            model_.postpone_answered(number, simulation_.now() + delay, answer);
+        }
     }
 
-    /// A sleeper whose time has come may have been woken, and wait for its turn.
-    [[nodiscard]] bool may_be_awake(const timer& its) const {
-        return its.is_sleep && its.is_pending && its.deadline <= simulation_.now();
+    void postpone_to(std::size_t number, time_point deadline) {
+        model_.postpone_answered(number, deadline, runtime_.timers().postpone_until(name_of(number), deadline));
     }
 
-    /// The same; and while everything stops, whatever is pending may have been cancelled, and a task that was ready still
-    /// asks.
-    [[nodiscard]] bool may_be_gone(const timer& its) const { return is_stopping_ || may_be_awake(its); }
+    /// A callback.
+    void run(std::size_t number) {
+        model_.begin_run(number, here());
+        const timer_model::timer& its = model_.at(number);
+        const bool is_periodic = its.period != duration{};
+        if (is_periodic && simulation_.now() - its.deadline >= its.period) ++seen_.missed_ticks;
+        if (random_.one_in(2)) act();
+        if (random_.one_in(8)) spawn_one();
+        if (is_periodic && its.runs == 5) {
+            model_.cancel_answered(number, false, runtime_.timers().cancel(name_of(number)));
+        }
+        model_.end_run(here());
+    }
+
+    // --- Tasks.
 
     void cancel_task(std::size_t which) {
         joins_[which].cancel();
-        const std::size_t sleep = sleeps_[which];
-        if (sleep != nobody && !may_be_awake(timers_[sleep])) timers_[sleep].is_pending = false;
-    }
-
-    void retire_one() {
-        if (workers_.size() < 2) return;
-        const std::size_t place = random_.below(workers_.size());
-        runtime_.retire_worker(workers_[place]);
-        ++retirements_;
-        workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(place));
+        if (sleeps_[which] != nobody) model_.cancel_sleeper(sleeps_[which]);
     }
 
     void spawn_one() {
+        std::optional<join_handle<void>> joined = runtime_.try_spawn(sleepy(sleeps_.size(), 1 + random_.below(4)));
+        model_.spawn_answered(joined.has_value());
+        if (!joined) return;
         sleeps_.push_back(nobody);
-        joins_.push_back(runtime_.spawn(sleepy(sleeps_.size() - 1, 1 + random_.below(4))));
-        ++alive_;
+        joins_.push_back(std::move(*joined));
     }
 
     task<> sleepy(std::size_t self, std::uint64_t sleeps) {
         struct end_of_life {
-            ~end_of_life() { --home->alive_; }
-            duel* home;
-        } const at_the_end{this};
+            ~end_of_life() { model.end_task(); }
+            timer_model& model;
+        } const at_the_end{model_};
+        bool was_told = false;
         for (; sleeps != 0; --sleeps) {
             const std::chrono::nanoseconds delay = drawn_delay();
-            const std::size_t number = add_timer(true, simulation_.now() + delay);
+            const std::size_t number = model_.arm(true, simulation_.now() + delay, here());
+            const bool is_end = model_.is_stopped();
             const bool was_doomed = this_task::is_cancelled();
-            timers_[number].is_pending = !was_doomed;
+            model_.begin_sleep(number, was_doomed);
             timer_cell cell(runtime_.timers());
             auto nap = sleep_of{*this, number, cell, delay};
             if (!was_doomed) sleeps_[self] = number;
             const wake_reason reason = co_await nap;
             sleeps_[self] = nobody;
-            timer& its = timers_[number];
-            if (reason == wake_reason::elapsed) {
-                expect(its.is_pending, "a sleeper woke that was cancelled", number);
-                expect(simulation_.now() >= its.deadline, "a sleeper woke early", number);
-                expect(!was_doomed, "a sleep of a cancelled task elapsed", number);
-            } else if (its.is_pending) {
-                expect(this_task::is_cancelled() || is_stopping_, "a sleep was cancelled by nobody", number);
-            }
-            its.is_pending = false;
-            ++its.runs;
-            expect(its.runs == 1, "a sleeper woke twice", number);
-            if (reason == wake_reason::cancelled && (is_stopping_ || random_.one_in(2))) co_return;
+            model_.expect(!was_told, "a task slept after it was told that this is the end", number);
+            was_told = model_.end_sleep(number, reason, this_task::is_cancelled()) || is_end;
+            if (reason == wake_reason::cancelled && random_.one_in(2)) co_return;
             act();
+            const std::size_t other = random_.one_in(8) ? draw_timer() : nobody;
+            if (other != nobody) {
+                const bool was_pending = model_.at(other).is_pending;
+                auto joining = runtime_.timers().cancel_and_join(name_of(other));
+                const cancel_result answer = co_await joining;
+                model_.cancel_answered(other, was_pending, answer);
+            }
             if (random_.one_in(4)) co_await yield();
             if (random_.one_in(8)) spawn_one();
         }
@@ -321,103 +317,79 @@ class duel {
         [[nodiscard]] static bool await_ready() noexcept { return false; }
         template <class Promise>
         bool await_suspend(std::coroutine_handle<Promise> frame) {
-            home.timers_[number].handle = cell.prepare(frame, delay);
+            home.model_.at(number).handle = cell.prepare(frame, delay);
             return cell.commit();
         }
         [[nodiscard]] wake_reason await_resume() noexcept { return cell.reason(); }
     };
 
-    /// A callback.
-    void run(std::size_t number) {
-        timer& its = timers_[number];
-        expect(its.is_pending, "it ran after it was cancelled, or twice", number);
-        expect(simulation_.now() >= its.deadline, "it ran early", number);
-        expect(here() != outside, "it ran outside of a worker", number);
-        check_order(number);
-        ++begun_;
-        its.is_pending = false;
-        ++its.runs;
-        running_stack_.push_back(number);
-        running_ = number;
-        is_last_run_ = false;
-        if (random_.one_in(2)) act();
-        if (random_.one_in(8)) spawn_one();
-        running_ = nobody;
-        running_stack_.pop_back();
-        timer& after = timers_[number];  // The table may have moved.
-        if (after.period != duration{} && !is_last_run_ && !is_stopping_) {
-            if (after.runs >= 5) {
-                runtime_.timers().cancel(after.handle);
-                return;
-            }
-            const auto missed = (simulation_.now() - after.deadline) / after.period;
-            after.deadline += (missed + 1) * after.period;
-            after.is_pending = true;
-        }
+    // --- Workers, and the end.
+
+    void add_worker() {
+        if (workers_.count() >= 8) return;
+        const std::optional<worker_id> added = runtime_.try_add_worker();
+        model_.expect(added.has_value() == !workers_.is_closed(), "adding a worker answers wrongly");
+        if (added) seat(*added);
     }
 
-    /// In one turn of one worker, what is due runs in order of its deadline; of one origin also in order of arming.
-    void check_order(std::size_t number) {
-        timer_stats counted;
-        detail::worker::current->add_stats(counted);
-        const std::pair<std::uint32_t, std::uint64_t> turn{here(), counted.turns};
-        if (turn == last_turn_) {
-            const timer& before = timers_[last_in_turn_];
-            const timer& now = timers_[number];
-            expect(last_deadline_ <= now.deadline, "it ran before one with an earlier deadline", number);
-            // What threads outside have armed is numbered by whoever accepts it; so it has no order after one has left.
-            const bool has_order =
-                before.origin == now.origin && (now.origin != outside || before.retirements == retirements_);
-            const bool came_later = now.moved_after == begun_;  // By the very one that ran before it, or in between.
-            if (last_deadline_ == now.deadline && has_order && !came_later && before.period == duration{} &&
-                now.period == duration{}) {
-                expect(before.order < now.order, "it ran before one that was armed earlier", number);
-            }
+    void seat(worker_id added) {
+        model_.expect(workers_.add(added, detail::context_access::home_of(runtime_)), "a new worker sits nowhere");
+    }
+
+    /// Any of them, from anywhere: also the last one, the one that this is, or one that there is not.
+    void retire_one() {
+        const worker_id id = random_.one_in(8) ? random_.below(16) : workers_.at(random_.below(workers_.count()));
+        const std::optional<errc> expected = workers_.refusal_of(id, here().seat);
+        std::optional<errc> refused;
+        try {
+            runtime_.retire_worker(id);
+        } catch (const std::system_error& why) {
+            refused = static_cast<errc>(why.code().value());
         }
-        last_turn_ = turn;
-        last_in_turn_ = number;
-        last_deadline_ = timers_[number].deadline;
+        model_.expect(refused == expected, "retiring a worker answers wrongly");
+        if (refused == errc::on_a_worker) ++seen_.not_oneself;
+        if (refused) return;
+        if (runtime_.is_on_a_worker()) ++seen_.retired;
+        model_.note_retirement();
+        workers_.retire(id);
+    }
+
+    void stop_all() {
+        runtime_.timers().stop();
+        if (!model_.is_stopped()) ++seen_.stops;
+        model_.stop();
+    }
+
+    void check_settled() {
+        const timer_stats sums = runtime_.stats().timers;
+        model_.check_settled(sums);
+        model_.expect(sums.stale_tickets <= sums.pending + workers_.count() * duel_stale_slack,
+                      "L6: stale tickets pile up");
+        if (random_.one_in(8)) check_ledger_at_rest(runtime_);
     }
 
     void finish() {
         if (random_.one_in(2)) {
             simulation_.run();
-            for (std::size_t number = 0; number < timers_.size(); ++number) {
-                expect(!timers_[number].is_pending, "it was lost", number);
-            }
-            expect(alive_ == 0, "a task was lost");
+            check_settled();
+            model_.check_over();
         }
-        is_stopping_ = true;
-        runtime_.shutdown();
+        workers_.close();
+        model_.stop();
+        check_ledger_after_shutdown(runtime_);
         joins_.clear();
-        for (std::size_t number = 0; number < timers_.size(); ++number) {
-            expect(timers_[number].closures == 0, "a closure is left", number);
-        }
-        expect(alive_ == 0, "a task is left");
         sums_ = runtime_.stats().timers;
-        expect(sums_.armed == sums_.fired + sums_.cancelled + sums_.pending, "L1: armed, fired, cancelled, pending");
-        expect(sums_.pending == 0, "L9: something is pending");
-        expect(sums_.tasks == 0 && sums_.waiting == 0, "L9: a task is left");
-        expect(sums_.suspensions == sums_.resumed() + sums_.destroyed + sums_.waiting, "L2: suspensions, resumptions");
-        expect(sums_.migrated == sums_.adopted, "L7: migrated, adopted");
+        model_.check_settled(sums_);
+        model_.check_over();
+        model_.expect(!::testing::Test::HasFailure(), "the ledger, see above");
     }
 
     random_source random_;
-    std::string problem_;
-    std::deque<timer> timers_;
-    std::vector<worker_id> workers_;
+    timer_model model_;
+    worker_model workers_;
     std::vector<join_handle<void>> joins_;
     std::vector<std::size_t> sleeps_;  ///< What each of them sleeps in.
-    std::int64_t alive_ = 0;
-    std::uint64_t retirements_ = 0;
-    std::uint64_t begun_ = 1;
-    bool is_stopping_ = false;
-    std::size_t running_ = nobody;
-    std::vector<std::size_t> running_stack_;
-    bool is_last_run_ = false;
-    std::pair<std::uint32_t, std::uint64_t> last_turn_{outside, 0};
-    std::size_t last_in_turn_ = nobody;
-    time_point last_deadline_{};
+    rarities seen_;
     timer_stats sums_;
     testing::simulation simulation_;
     runtime& runtime_;
