@@ -54,5 +54,5 @@ int main() {
     const chime::runtime_stats after = rt.stats();
     std::printf("reports %llu; the late one was late by %s\n", static_cast<unsigned long long>(after.stuck_reports),
                 after.timers.lateness.max >= 100ms ? "more than 100 ms" : "little");
-    return gauges.stuck == 1 && after.timers.fired == 2 ? 0 : 1;
+    return gauges.stuck != 0 && after.timers.fired == 2 ? 0 : 1;
 }

@@ -3,14 +3,14 @@
 // For tests on real threads: something that ends a test which hangs, and a loop on a thread of its own.
 #pragma once
 
+#include "support/time_limit.hpp"
+
 #include <chime/io_context.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,7 +18,7 @@
 
 namespace chime::test {
 
-/// Ends the process with a message when what it watches shows no sign of life for too long: a lost wake-up is a hang.
+/// Tells where all threads stand, and ends the program, when what it watches shows no sign of life for too long: a lost wake-up is a hang.
 class watchdog {
  public:
     explicit watchdog(std::string watched, std::chrono::seconds limit = std::chrono::seconds{60})
@@ -49,9 +49,9 @@ class watchdog {
                 quiet = std::chrono::seconds{0};
             }
         }
-        std::cout << "[  FAILED  ] " << name << ": no sign of life for " << limit.count() << " s, after " << seen
-                  << std::endl;
-        std::_Exit(1);
+        const std::string why =
+            "no sign of life for " + std::to_string(limit.count()) + " s, after " + std::to_string(seen);
+        tell_where_threads_stand_and_end(name.c_str(), why.c_str());
     }
 
     std::mutex mutex_;
