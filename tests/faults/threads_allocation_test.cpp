@@ -140,6 +140,7 @@ TEST(after_warm_up, workers_go_on_without_any_memory) {
     faults::mappings.recover();
     EXPECT_TRUE(outside.is_right());
     EXPECT_EQ(thrown.load(), 0);
+    EXPECT_EQ(faults::allocations.refusals() + faults::mappings.refusals(), 0U);
     check_ledger_after_shutdown(home);
 }
 

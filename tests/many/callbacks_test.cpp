@@ -11,6 +11,7 @@
 #include <chime/runtime.hpp>
 #include <chime/sleep.hpp>
 #include <chime/spawn.hpp>
+#include <chime/testing.hpp>
 
 #include <gtest/gtest.h>
 
@@ -132,33 +133,43 @@ TEST(a_callback, that_ran_or_is_running_says_so_when_it_is_cancelled) {
 
 TEST(a_callback, can_be_postponed_both_ways_from_any_thread) {
     const watchdog guard("postponing", 30s);
-    runtime home({.workers = 3});
-    std::atomic<int> fired{0};
+    // Time stands, so that nothing comes due before it was postponed.
+    testing::virtual_clock clock(testing::when_idle::stand_still);
+    runtime home({.workers = 3, .clock = &clock});
+    std::atomic<int> sooner_fired{0};
+    std::atomic<int> later_fired{0};
     std::atomic<int> early{0};
-    const time_point later = chime::clock::now() + 40ms;
+    const time_point later = clock.now() + 40ms;
     std::vector<timer_handle> sooner_ones;
     std::vector<timer_handle> later_ones;
     const auto arm_many = [&] {
         for (int count = 0; count < 100; ++count) {
-            sooner_ones.push_back(home.timers().after(1h, [&] { ++fired; }));
+            sooner_ones.push_back(home.timers().after(1h, [&] { ++sooner_fired; }));
             later_ones.push_back(home.timers().after(20ms, [&, later] {
-                if (chime::clock::now() < later) ++early;
-                ++fired;
+                if (clock.now() < later) ++early;
+                ++later_fired;
             }));
         }
     };
     from_everywhere(home, arm_many);
-    int postponed = 0;
     for (std::size_t each = 0; each < 200; each += 2) {
         on_some_worker(home, [&, each] {
             EXPECT_TRUE(home.timers().postpone(sooner_ones[each], 0s));
-            if (home.timers().postpone_until(later_ones[each], later)) ++postponed;
+            EXPECT_TRUE(home.timers().postpone_until(later_ones[each], later));
         });
-        EXPECT_TRUE(home.timers().postpone(sooner_ones[each + 1], 1ms));
-        if (home.timers().postpone_until(later_ones[each + 1], later)) ++postponed;
+        EXPECT_TRUE(home.timers().postpone(sooner_ones[each + 1], 30ms));
+        EXPECT_TRUE(home.timers().postpone_until(later_ones[each + 1], later));
     }
-    await_that([&] { return fired == 400; });
-    EXPECT_LE(early.load(), 400 - postponed);
+    await_that([&] { return sooner_fired == 100; });
+    clock.advance_to(later - 1ns);
+    await_that([&] { return sooner_fired == 200; });
+    // On each worker they would have come before those of 30 ms.
+    EXPECT_EQ(later_fired.load(), 0);
+    clock.advance_to(later);
+    await_that([&] { return later_fired == 200; });
+    EXPECT_EQ(early.load(), 0);
+    EXPECT_EQ(sooner_fired.load(), 200);
+    EXPECT_EQ(home.stats().timers.postponed, 400U);
     for (const timer_handle each : sooner_ones) EXPECT_FALSE(home.timers().postpone(each, 0s));
     check_ledger_after_shutdown(home);
 }
@@ -299,22 +310,29 @@ TEST(a_callback, may_arm_itself_again_with_no_delay_and_others_still_run) {
     const watchdog guard("a zero-delay loop", 30s);
     runtime home({.workers = 1});
     std::atomic<bool> is_over{false};
+    std::atomic<bool> has_ended{false};
     std::atomic<int> rounds{0};
     struct again {
         runtime* home;
         std::atomic<bool>* is_over;
+        std::atomic<bool>* has_ended;
         std::atomic<int>* rounds;
         void operator()() const {
             ++*rounds;
-            if (!*is_over) home->timers().after(0s, *this);
+            if (*is_over) {
+                *has_ended = true;
+            } else {
+                home->timers().after(0s, *this);
+            }
         }
     };
-    home.timers().after(0s, again{&home, &is_over, &rounds});
+    home.timers().after(0s, again{&home, &is_over, &has_ended, &rounds});
     std::atomic<int> fired{0};
     for (int count = 0; count < 20; ++count) home.timers().after(1ms, [&] { ++fired; });
     EXPECT_EQ(home.block_on(sleep_for(1ms)), wake_reason::elapsed);
     await_that([&] { return fired == 20 && rounds > 100; });
     is_over = true;
+    await_that([&] { return has_ended.load(); });  // Whoever arms while a runtime shuts down is refused.
     check_ledger_after_shutdown(home);
 }
 

@@ -51,7 +51,7 @@ class noting {
 constexpr std::size_t batch_size = 256;
 constexpr std::size_t thread_count = 4;
 
-/// Says what to do with one timer of the batch, on one of the four threads.
+/// `interfere` says what to do with one timer of the batch, on one of the four threads. A round is one timer.
 template <class Interfere>
 void compete(const char* name, std::uint64_t all_rounds, const Interfere& interfere) {
     watchdog guard(name, 30s);
@@ -61,7 +61,7 @@ void compete(const char* name, std::uint64_t all_rounds, const Interfere& interf
     std::barrier together(static_cast<std::ptrdiff_t>(thread_count));
     std::uint64_t won_by_cancel = 0;
     std::uint64_t won_by_fire = 0;
-    const std::uint64_t batches = all_rounds / (batch_size * thread_count) + 1;
+    const std::uint64_t batches = all_rounds / batch_size + 1;
     const auto take_part = [&](std::size_t number) {
         random_source random(process_seed() + number);
         for (std::uint64_t batch = 0; batch < batches; ++batch) {
@@ -95,6 +95,7 @@ void compete(const char* name, std::uint64_t all_rounds, const Interfere& interf
     take_part(0);
     for (std::thread& each : threads) each.join();
     std::cout << "cancelled " << won_by_cancel << ", fired " << won_by_fire << '\n';
+    EXPECT_GE(won_by_cancel + won_by_fire, all_rounds);
     EXPECT_GT(won_by_cancel, 0U);
     EXPECT_GT(won_by_fire, 0U);
     check_ledger_after_shutdown(home);

@@ -23,6 +23,7 @@
 #include <fstream>
 #include <iostream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -41,7 +42,44 @@ std::size_t resident_bytes() {
     return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST(a_stuck_worker, takes_ten_million_arms_of_others_in_waves_and_loses_none) {
+TEST(a_stuck_worker, takes_ten_million_arms_of_others_in_one_burst_and_loses_none) {
+    watchdog guard("a burst at a stuck worker", 60s);
+    const std::uint64_t count = scaled(10'000'000);
+    runtime home({.workers = 1, .max_timers = count + 10'000});  // And what the threads hold in reserve.
+    std::atomic<std::uint64_t> fired{0};
+    std::atomic<int> stage{0};
+    home.timers().after(0s, [&] {
+        stage = 1;
+        while (stage != 2) std::this_thread::sleep_for(1ms);
+    });
+    await_that([&] { return stage == 1; });
+    std::array<std::thread, 2> threads;
+    for (std::size_t number = 0; number < threads.size(); ++number) {
+        threads[number] = std::thread([&, number] {
+            for (std::uint64_t each = number; each < count; each += threads.size()) {
+                if (each % 4'096 < 2) guard.pat();
+                const std::chrono::microseconds delay{each % 1'000};
+                home.timers().after(delay, [&] { fired.fetch_add(1, std::memory_order_relaxed); });
+            }
+        });
+    }
+    for (std::thread& each : threads) each.join();
+    EXPECT_EQ(home.stats().timers.pending, count) << "nothing has been accepted, and nothing was forgotten";
+    EXPECT_EQ(home.stats().timers.refused, 0U);
+    EXPECT_EQ(fired.load(), 0U);
+    stage = 2;
+    std::uint64_t seen = 0;
+    await_that([&] {
+        const std::uint64_t now = fired;
+        if (std::exchange(seen, now) != now) guard.pat();
+        return seen == count;
+    });
+    check_ledger_after_shutdown(home);
+    EXPECT_EQ(home.stats().timers.fired, count + 1);
+    EXPECT_EQ(home.stats().timers.tickets, 0U);
+}
+
+TEST(a_stuck_worker, takes_ten_million_arms_of_others_in_waves_that_are_cancelled_before_it_has_seen_them) {
     watchdog guard("arms at a stuck worker", 60s);
     // What a worker has taken back it keeps in reserve: each wave needs room of its own.
     constexpr std::size_t waves = 10;
@@ -204,7 +242,8 @@ TEST(timers_of_an_hour, armed_and_cancelled_at_full_speed_leave_nothing_behind) 
     const std::size_t after = resident_bytes();
     std::cout << "resident " << before / 1'024 << " kB, then " << after / 1'024 << " kB; tickets at most "
               << most_tickets << '\n';
-    EXPECT_LT(after, before + (std::size_t{16} << 20U));
+    constexpr std::size_t room_mb = CHIME_TEST_SCALE == 1 ? 16 : 64;  // A sanitizer has books of its own to keep.
+    EXPECT_LT(after, before + (room_mb << 20U));
     EXPECT_LE(most_tickets.load(), 2 * (4'096 + 8'192));
     EXPECT_EQ(home.stats().timers.pending, 0U);
     check_ledger_after_shutdown(home);

@@ -149,8 +149,9 @@ task<> sleep_and_count(duration delay, std::atomic<std::uint64_t>& ended, std::a
 TEST(retirement, a_hundred_times_a_second_under_load_loses_nothing_and_wakes_nobody_early) {
     watchdog guard("retirement under load", 20s);
     runtime home({.workers = 2});
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds{scaled(6'000) + 1'000};
-    coming_and_going changing(home, 4, 5ms, process_seed());
+    const auto begun = std::chrono::steady_clock::now();
+    const auto until = begun + std::chrono::milliseconds{scaled(6'000) + 1'000};
+    coming_and_going changing(home, 4, 2ms, process_seed());
     std::atomic<std::uint64_t> rounds{0};
     std::vector<std::thread> load;
     for (std::uint64_t number = 0; number < 2; ++number) {
@@ -170,11 +171,16 @@ TEST(retirement, a_hundred_times_a_second_under_load_loses_nothing_and_wakes_nob
     for (std::thread& each : load) each.join();
     await_that([&] { return ended.load(std::memory_order_acquire) == spawned; });
     const std::uint64_t retired = changing.finish();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
     EXPECT_EQ(early.load(), 0U) << replay_hint();
     EXPECT_EQ(home.stats().workers_retired, retired);
     check_ledger_after_shutdown(home);
     std::cout << "seed " << process_seed() << ", timers " << rounds << ", tasks " << spawned << ", retired " << retired
-              << '\n';
+              << " in " << taken.count() << " s\n";
+    if (slow_build) return;
+    // A hundred are promised on a quiet machine. Half of that has to do where the tests of others run at the same time,
+    // and still tells when somebody who leaves has to wait for what others do.
+    EXPECT_GE(static_cast<double>(retired), 50 * taken.count());
 }
 
 }  // namespace

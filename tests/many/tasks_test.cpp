@@ -246,7 +246,7 @@ task<int> yield_often(int times) {
     co_return times;
 }
 
-TEST(tasks_that_are_ready, are_taken_over_by_workers_that_have_nothing_to_do) {
+TEST(tasks_that_are_ready, all_come_to_their_end_whoever_takes_them_over) {
     const watchdog guard("stealing", 30s);
     runtime home({.workers = 4});
     std::vector<join_handle<int>> all;
@@ -257,6 +257,36 @@ TEST(tasks_that_are_ready, are_taken_over_by_workers_that_have_nothing_to_do) {
         sum += each.take();
     }
     EXPECT_EQ(sum, 60'000);
+    check_ledger_after_shutdown(home);
+}
+
+task<> count_where(std::atomic<int>& over, std::atomic<int>& on_busy_thread, std::thread::id busy) {
+    if (std::this_thread::get_id() == busy) ++on_busy_thread;
+    ++over;
+    co_return;
+}
+
+/// Spawns so many, which are with its own worker then, and blocks that until all of them are over.
+task<> spawn_and_block(runtime& home, int count, std::atomic<int>& over, std::atomic<int>& on_busy_thread) {
+    for (int each = 0; each < count; ++each) {
+        spawn_detached(home, count_where(over, on_busy_thread, std::this_thread::get_id()));
+    }
+    while (over != count) std::this_thread::yield();
+    co_return;
+}
+
+TEST(tasks_that_are_ready, with_a_worker_that_is_blocked_are_stolen_all_of_them) {
+    const watchdog guard("stealing from a blocked worker", 30s);
+    runtime home({.workers = 3});
+    constexpr int count = 200;  // A worker has room for all of them.
+    constexpr int rounds = 20;
+    std::atomic<int> on_busy_thread{0};
+    for (int round = 0; round < rounds; ++round) {
+        std::atomic<int> over{0};
+        home.block_on(spawn_and_block(home, count, over, on_busy_thread));
+    }
+    EXPECT_EQ(on_busy_thread.load(), 0);
+    EXPECT_GE(home.stats().timers.stolen, static_cast<std::uint64_t>(count * rounds));
     check_ledger_after_shutdown(home);
 }
 

@@ -70,8 +70,8 @@ class Figures:
         path = self.reports / "mutants.txt"
         if not path.exists():
             return None
-        found = re.findall(r"^(\d+) mutants: (\d+) noticed, (\d+) harmless, (\d+)", path.read_text(encoding="utf-8"),
-                           re.MULTILINE)
+        found = re.findall(r"^(\d+) mutants: (\d+) noticed, (\d+) proven harmless, (\d+) beyond the engine, (\d+)",
+                           path.read_text(encoding="utf-8"), re.MULTILINE)
         return tuple(map(int, found[-1])) if found else None
 
     def old_bugs(self):

@@ -80,8 +80,8 @@ TEST(lateness, postponed_timers_are_not_early_either) {
     std::vector<timer_handle> handles;
     std::vector<real_clock::time_point> deadlines(1'000);
     for (auto& deadline : deadlines) {
-        deadline = real_clock::now() + 100ms;
-        handles.push_back(context.timers().after(100ms, [&all, &deadline] { all.note(deadline); }));
+        deadline = real_clock::now() + 10s;  // Long enough to be postponed before, however busy the machine is.
+        handles.push_back(context.timers().after(10s, [&all, &deadline] { all.note(deadline); }));
     }
     context.post([&] {
         for (std::size_t i = 0; i < handles.size(); ++i) {

@@ -39,10 +39,10 @@ class driven_worker {
  public:
     driven_worker() {
         if (!crew_.first().try_begin_drive()) std::abort();
-        before_ = std::exchange(detail::worker::current, &crew_.first());
+        before_ = detail::worker::exchange_current(&crew_.first());
     }
     ~driven_worker() {
-        detail::worker::current = before_;
+        detail::worker::exchange_current(before_);
         crew_.first().end_drive();
     }
     detail::crew* operator->() { return &crew_; }
