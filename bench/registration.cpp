@@ -261,7 +261,7 @@ void register_shared(registrar& registrar, const options& options) {
                 registrar.add<shared_churn, Contender>(timers, threads);
             }
             for (const std::uint64_t timers : sizes_to_run(options)) {
-                if (options.sizes.empty() && timers > (options.quick ? 100'000U : 1'000'000U)) continue;
+                if (options.sizes.empty() && timers > 1'000'000) continue;
                 registrar.add<shared_keep_alive, Contender>(timers, threads);
             }
         }

@@ -21,16 +21,26 @@ class firing_log {
 
     void note(slot_index slot) noexcept {
         slots_[fired_ & mask_] = slot;
+        if (!times_.empty()) [[unlikely]]
+            times_[fired_ & mask_] = std::chrono::steady_clock::now();
         ++fired_;
     }
+
+    /// From now on it also notes when each one fired, inside the callback: what a loop does after it is not late.
+    void note_times() { times_.resize(slots_.size()); }
 
     [[nodiscard]] std::uint64_t fired() const noexcept { return fired_; }
 
     /// The slot of firing number `position`, which must be among the last `keep`.
     [[nodiscard]] slot_index operator[](std::uint64_t position) const noexcept { return slots_[position & mask_]; }
+    /// When that was; after note_times().
+    [[nodiscard]] std::chrono::steady_clock::time_point time_of(std::uint64_t position) const noexcept {
+        return times_[position & mask_];
+    }
 
  private:
     std::vector<slot_index> slots_;
+    std::vector<std::chrono::steady_clock::time_point> times_;  ///< Empty: nobody asks.
     std::uint64_t mask_;
     std::uint64_t fired_ = 0;
 };

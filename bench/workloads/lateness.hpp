@@ -25,7 +25,7 @@ concept waiting_contender = std::constructible_from<C, std::size_t, firing_log&>
 };
 
 /// How late a sleeping loop is: N timers within a second at random times, in real time, on a machine that has nothing else
-/// to do. What is shown is the median of (when the timer had fired) − (when it was due); beside it the distribution.
+/// to do. What is shown is the median of (when the callback ran) − (when it was due); beside it the distribution.
 ///
 /// With a thousand of them most of it is the kernel waking a thread; `raw.sleeper` does nothing else, so it is what can be
 /// reached. With fifty thousand there is hardly time to sleep.
@@ -38,6 +38,7 @@ struct lateness {
     template <waiting_contender Contender>
     static outcome run(const plan& plan) {
         firing_log log(plan.timers);
+        log.note_times();
         Contender contender(plan.timers, log);
         sequence draws(plan.seed);
         std::vector<clock::time_point> deadlines(plan.timers);
@@ -55,9 +56,9 @@ struct lateness {
         while (late_ns.size() < plan.timers) {
             if (interrupted.load(std::memory_order_relaxed)) return {0, interrupted_error};
             contender.wait();
-            const clock::time_point now = clock::now();
             while (late_ns.size() < log.fired()) {
-                late_ns.push_back((now - deadlines[log[late_ns.size()]]).count());
+                const std::size_t next = late_ns.size();
+                late_ns.push_back((log.time_of(next) - deadlines[log[next]]).count());
             }
         }
         std::sort(late_ns.begin(), late_ns.end());
