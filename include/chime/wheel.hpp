@@ -775,6 +775,7 @@ class ticket_wheel {
                            records.number(entry->index) != entry->number) [[unlikely]] {
                     move_due(records, *entry);
                 } else {
+                    fetch_one(records);
                     return entry;
                 }
             } else {
@@ -1101,22 +1102,34 @@ class ticket_wheel {
         }
     }
 
-    /// Fetches the records of the tickets in one block of a chain, unless that was done.
+    /// Fetches the records of the tickets in one block of a chain: those that have not been fetched with each timer that fired.
     template <class Records>
     void fetch_records(Records& records, const ticket_block* block, const ticket* end) noexcept {
-        if (std::exchange(fetched_, block) == block) return;
-        const std::size_t count = block->count(end);
-        for (std::size_t position = 0; position < count; ++position) records.prefetch(block->tickets[position].index);
+        fetch_later(block, end);
+        for (; fetch_next_ != fetch_end_; ++fetch_next_) records.prefetch(fetch_next_->index);
     }
 
-    /// Fetches what will be loaded after the block at hand: its records arrive while those of this one fire.
+    /// From now on the records of this block are fetched, one with each timer that fires; unless they are already.
+    void fetch_later(const ticket_block* block, const ticket* end) noexcept {
+        if (std::exchange(fetched_, block) == block) return;
+        fetch_next_ = block->tickets.data();
+        fetch_end_ = fetch_next_ + block->count(end);
+    }
+
+    /// Fetches the next one of those. All at once they would be more than a processor has under way at a time, and it
+    /// would wait.
     template <class Records>
-    void fetch_ahead(Records& records) noexcept {
+    void fetch_one(Records& records) noexcept {
+        if (fetch_next_ != fetch_end_) records.prefetch((fetch_next_++)->index);
+    }
+
+    /// Says what will be loaded after the block at hand: its records arrive while those of this one fire.
+    void fetch_ahead() noexcept {
         if (drain_.block->next != nullptr) {
-            fetch_records(records, drain_.block->next, drain_.end);
+            fetch_later(drain_.block->next, drain_.end);
         } else if ((occupied_levels_ & 1) != 0) {
             const std::size_t next = first_slot(0);
-            fetch_records(records, slots_->heads[next], slots_->slots[next].write);
+            fetch_later(slots_->heads[next], slots_->slots[next].write);
         }
     }
 
@@ -1125,7 +1138,7 @@ class ticket_wheel {
     void load_block(Records& records) noexcept {
         const std::size_t count = block_count();
         fetch_records(records, drain_.block, drain_.end);
-        fetch_ahead(records);
+        fetch_ahead();
         for (std::size_t position = 0; position < count; ++position) {
             const ticket met = drain_.block->tickets[position];
             if (!records.holds(met.index, met.stamp)) {
@@ -1342,7 +1355,9 @@ class ticket_wheel {
     std::int64_t credit_;
     std::size_t tickets_ = 0;
     slot_table* slots_;
-    const ticket_block* fetched_ = nullptr;  ///< The block whose records were fetched last.
+    const ticket_block* fetched_ = nullptr;  ///< The block whose records were fetched last, or are being fetched:
+    const ticket* fetch_next_ = nullptr;     ///< from here
+    const ticket* fetch_end_ = nullptr;      ///< to here.
     std::array<std::uint64_t, level_count * words_per_level> occupied_{};
     slot_number scrub_turn_ = ~slot_number{0};
     ticket_block* scrub_until_ = nullptr;  ///< The last block of a chain's turn; null: it is over.
