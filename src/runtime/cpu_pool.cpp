@@ -76,6 +76,7 @@ bool cpu_pool::try_open() {
 /// before it ends.
 void cpu_pool::enqueue(detail::pool_job_base& job) noexcept {
     state& mine = *state_;
+    const detail::crew::visit visiting(*mine.home);  // The job may let the loop end before we have rung.
     {
         const base::lock_guard lock(mine.mutex);
         job.add_reference();

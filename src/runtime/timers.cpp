@@ -86,8 +86,9 @@ cancel_and_join_awaitable::~cancel_and_join_awaitable() {
     unsubscribe();
 }
 
+/// Whoever was told is in no list any more, and the context may be gone: it was waited for, and not for us.
 void cancel_and_join_awaitable::unsubscribe() noexcept {
-    if (std::exchange(is_subscribed_, false)) home_.unsubscribe(ended_);
+    if (std::exchange(is_subscribed_, false) && !ended_.is_complete()) home_.unsubscribe(ended_);
 }
 
 // --- Cells.

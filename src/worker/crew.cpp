@@ -48,54 +48,16 @@ crew::crew(const worker_settings& settings, std::uint32_t seats)
 }
 
 crew::~crew() {
-    destroy_pending();
-}
-
-void crew::destroy_pending() noexcept {
-    const std::uint32_t count = seat_count();
-    for (std::uint32_t seat = 0; seat < count; ++seat) {
-        CHIME_CHECK_USE(at(seat).try_end_for_good(),
-                        "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks: "
-                        "stop() it there, and destroy it when run() has returned");
-    }
+    end_workers();
     CHIME_CHECK_USE(
         !visit::is_under_way(*this),
         "a context is not destroyed by a call to it, such as one that cancels a timer whose closure owns the "
         "context: let the closure refer to it, and destroy it afterwards");
-    is_stopped_.store(true, base::memory_order_seq_cst);
-    // Whoever has looked before sends us a task this moment, or has sent one and has not let go of us.
+    destroy_tasks();
+    // After the tasks, because the destructor of a closure that somebody else has cancelled may wait for one of them. Before
+    // the timers, so that we see what a visitor has armed without having seen that everything stops.
     wait_for_visitors();
-    // What the destructors of users do here is refused or harmless. Tasks first: their frames may own timers.
-    for (std::size_t position = 0; position < slots_.size(); ++position) {
-        const unit_index index = slot_pool::index_of(position);
-        const task_slot& its = slots_.at(index);
-        if (phase_of(its.state.load(base::memory_order_acquire)) == task_phase::vacant) continue;
-        worker& last_owner = its.owner() < count ? owner_of(its) : first();
-        const worker::turn_scope scope(last_owner);
-        worker::assume_owner(&last_owner);  // Nobody can be it any more.
-        last_owner.destroy_task(index);
-    }
-    worker& destroying = first();
-    const worker::turn_scope scope(destroying);
-    worker::assume_owner(&destroying);
-    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
-        callback& its = callbacks_.at(callback_pool::index_of(position));
-        state_word value = its.state.load(base::memory_order_relaxed);  // Whoever claims it acquires.
-        for (;;) {
-            const timer_state state = state_of(value);
-            if (state != timer_state::armed && state != timer_state::posted) break;
-            // Ended first, so that the destructor of one closure may try to cancel another one, or itself; and in one step,
-            // because a thread that has armed it too late may be about to cancel it. Acquire: pairs with the release that
-            // armed it; nothing was written before that anybody would learn from us.
-            const state_word ending = with_state(value + one_life, timer_state::ending);
-            if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acquire)) continue;
-            if (state == timer_state::armed) destroying.count_end(false);
-            destroy_claimed(callback_pool::index_of(position), ending);
-            // Release: pairs with the acquire in cancel_and_wait(), which somebody may call after a shutdown.
-            its.state.fetch_and(~flag_mask | linked_flag | locked_flag, base::memory_order_release);
-            break;
-        }
-    }
+    destroy_timers();
     // A token that was cancelled meanwhile has claimed what we have found claimed, and is not through with it: it is a
     // visitor since before that.
     wait_for_visitors();
@@ -106,10 +68,79 @@ void crew::destroy_pending() noexcept {
         "or declare it after the context");
 }
 
+/// What a visitor arms too late for that ends with the visit, or with the crew. Nobody waits for visitors here: one of them may
+/// be the caller, and others may wait for what is destroyed.
+void crew::destroy_pending() noexcept {
+    end_workers();
+    destroy_tasks();
+    destroy_timers();
+}
+
+/// Nobody drives them from now on, and everything is stopped.
+void crew::end_workers() noexcept {
+    const std::uint32_t count = seat_count();
+    for (std::uint32_t seat = 0; seat < count; ++seat) {
+        CHIME_CHECK_USE(at(seat).try_end_for_good(),
+                        "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks: "
+                        "stop() it there, and destroy it when run() has returned");
+    }
+    is_stopped_.store(true, base::memory_order_seq_cst);
+}
+
+/// What the destructors of users do here, and in destroy_timers(), is refused or harmless. Tasks come first: their frames may
+/// own timers.
+void crew::destroy_tasks() noexcept {
+    // Whoever has looked before everything was stopped sends us a task this moment, or has sent one and has not let go of us.
+    wait_for_senders();
+    const std::uint32_t count = seat_count();
+    for (std::size_t position = 0; position < slots_.size(); ++position) {
+        const unit_index index = slot_pool::index_of(position);
+        const task_slot& its = slots_.at(index);
+        if (phase_of(its.state.load(base::memory_order_acquire)) == task_phase::vacant) continue;
+        worker& last_owner = its.owner() < count ? owner_of(its) : first();
+        const worker::turn_scope scope(last_owner);
+        worker::assume_owner(&last_owner);  // Nobody can be it any more.
+        last_owner.destroy_task(index);
+    }
+}
+
+void crew::destroy_timers() noexcept {
+    worker& destroying = first();
+    const worker::turn_scope scope(destroying);
+    worker::assume_owner(&destroying);
+    for (std::size_t position = 0; position < callbacks_.size(); ++position) {
+        const unit_index index = callback_pool::index_of(position);
+        callback& its = callbacks_.at(index);
+        state_word value = its.state.load(base::memory_order_relaxed);  // Whoever claims it acquires.
+        for (;;) {
+            const timer_state state = state_of(value);
+            if (state != timer_state::armed && state != timer_state::posted) break;
+            // Ended first, so that the destructor of one closure may try to cancel another one, or itself; and in one step,
+            // because a thread that has armed it too late may be about to cancel it. Acquire: pairs with the release that
+            // armed it; nothing was written before that anybody would learn from us.
+            const state_word ending = with_state(value + one_life, timer_state::ending);
+            if (!its.state.compare_exchange_weak(value, ending, base::memory_order_acquire)) continue;
+            if (state == timer_state::armed) destroying.count_end(false);
+            destroy_claimed(index, ending);
+            // Release: pairs with the acquire in cancel_and_wait(), which somebody may call after a shutdown. Nothing is read
+            // that whoever has marked it would have written: the list of who waits has a lock.
+            const state_word before =
+                its.state.fetch_and(~flag_mask | linked_flag | locked_flag, base::memory_order_release);
+            if ((before & waited_flag) != 0) notify_waiters(index, life_of(ending) - 1);  // As in end_cancelled().
+            break;
+        }
+    }
+}
+
 /// Seq_cst: comes after everything was stopped, as a visitor looks at that after he has counted himself. It acquires what he did,
 /// too: pairs with the release of his leaving.
 void crew::wait_for_visitors() const noexcept {
     while (visitors_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
+}
+
+/// Seq_cst, and it acquires: as above.
+void crew::wait_for_senders() const noexcept {
+    while (senders_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
 }
 
 /// A clock of the user's. If it runs back, time stands for us until it is there again: what has fired would be early, and

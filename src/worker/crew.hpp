@@ -63,6 +63,9 @@ class crew {
             visited_->visitors_.fetch_sub(1, base::memory_order_release);
         }
 
+        /// Or is this thread one of its workers, for whom nobody waits?
+        [[nodiscard]] bool is_counted() const noexcept { return visited_ != nullptr; }
+
         /// Is this thread in the middle of one, and would wait for itself?
         [[nodiscard]] static bool is_under_way(const crew& visited) noexcept {
             const visit* each = innermost;
@@ -75,6 +78,26 @@ class crew {
 
         const crew* visited_;
         const visit* before_ = nullptr;
+    };
+
+    /// A visit that brings a task: whoever shuts down waits for it too, so that the task is refused or is seen. Other visits
+    /// may run destructors of users, which may wait for that very shutdown.
+    class sending {
+     public:
+        explicit sending(const crew& visited) noexcept : visiting_(visited), visited_(visited) {
+            // Seq_cst: comes before the look at whether everything stops.
+            if (visiting_.is_counted()) visited_.senders_.fetch_add(1, base::memory_order_seq_cst);
+        }
+        sending(const sending&) = delete;
+        sending& operator=(const sending&) = delete;
+        ~sending() {
+            // Release: pairs with the acquire in wait_for_senders().
+            if (visiting_.is_counted()) visited_.senders_.fetch_sub(1, base::memory_order_release);
+        }
+
+     private:
+        const visit visiting_;
+        const crew& visited_;
     };
 
     /// With one worker, in seat 0, and room for `seats`. Throws std::bad_alloc.
@@ -193,6 +216,10 @@ class crew {
 
     // crew.cpp
     void wait_for_visitors() const noexcept;
+    void wait_for_senders() const noexcept;
+    void end_workers() noexcept;
+    void destroy_tasks() noexcept;
+    void destroy_timers() noexcept;
     [[nodiscard]] worker& owner_of(const timed& its) const noexcept { return at(its.owner()); }
     /// Is it ours to touch, because this thread drives the worker that owns it?
     [[nodiscard]] worker* owner_here(const timed& its) const noexcept {
@@ -295,6 +322,7 @@ class crew {
 
     base::atomic<std::uint32_t> guards_{0};            ///< Those who keep a loop from being out of work.
     mutable base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are in the middle of something here.
+    mutable base::atomic<std::uint32_t> senders_{0};   ///< Those among them who bring a task.
     base::futex_word ended_runs_{0};                   ///< Changes when a run ends that somebody waits for.
     base::futex_word rest_bell_{0};                    ///< While closing: rung by a worker that goes to sleep.
     base::mutex waiters_mutex_;

@@ -239,6 +239,7 @@ bool crew::is_ending_elsewhere(timer_handle which) const noexcept {
 /// Who waits for the end of a run reads the count of runs that have ended, then marks the word, then sleeps
 /// (models/run_waiters.pml).
 cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
+    const visit visiting(*this);  // What it waits for may be the last that keeps a loop going.
     const cancel_result result = cancel(which);
     if (result == cancel_result::cancelled || which.runtime != identity_ || which.is_sleep() ||
         !callbacks_.contains(which.index)) {
@@ -269,6 +270,7 @@ cancel_result crew::cancel_and_wait(timer_handle which) noexcept {
 
 /// The same for a task: it is in the list before the word is marked (models/run_waiters.pml).
 bool crew::cancel_and_subscribe(timer_handle which, cancel_result& result, completion& who) {
+    const visit visiting(*this);  // As above.
     {
         // Before anything else: without memory to wait in, nothing shall have changed [run_waiters: subscribe].
         const base::lock_guard lock(waiters_mutex_);
@@ -304,9 +306,12 @@ void crew::notify_waiters(unit_index index, std::uint64_t life) noexcept {
     {
         // Under the lock, so that whoever waits cannot go away; it only makes tasks ready [run_waiters: complete].
         const base::lock_guard lock(waiters_mutex_);
-        for (const waiter& each : waiters_) {
-            if (each.index == index && each.life == life) each.who->complete();
-        }
+        // Whoever is told has no reason to come back, and we may be gone by then.
+        std::erase_if(waiters_, [&](const waiter& each) {
+            const bool is_meant = each.index == index && each.life == life;
+            if (is_meant) each.who->complete();
+            return is_meant;
+        });
     }
     // Pairs with the acquire in cancel_and_wait() [run_waiters: count].
     ended_runs_.fetch_add(1, base::memory_order_release);

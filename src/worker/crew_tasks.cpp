@@ -69,7 +69,7 @@ void crew::untake_slot(unit_index index) noexcept {
 }
 
 bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void* where) {
-    const visit visiting(*this);  // Whoever ends this crew waits for it, so that the task is refused or is seen.
+    const sending bringing(*this);  // Whoever ends this crew waits for it, so that the task is refused or is seen.
     const unit_index index = take_slot_to_spawn();
     if (index == no_unit) return false;
     begin_task(index, root, control, where);
@@ -77,7 +77,7 @@ bool crew::spawn(std::coroutine_handle<> root, task_control* control, const void
 }
 
 bool crew::spawn(const frame_maker& maker, const void* where) {
-    const visit visiting(*this);  // As above.
+    const sending bringing(*this);  // As above.
     const unit_index index = take_slot_to_spawn();
     if (index == no_unit) return false;
     made_frame made;

@@ -359,6 +359,7 @@ class worker final : public clock_listener {
     void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept CHIME_REQUIRES(owner_);
     void destroy_task(unit_index index) noexcept CHIME_REQUIRES(owner_);
     bool run_scheduled(unit_index index) CHIME_REQUIRES(owner_);
+    bool give_back_ended(unit_index index) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] task_slot& current_slot() const noexcept CHIME_REQUIRES(owner_) { return slots_.at(current_slot_); }
     void require_wait() const CHIME_REQUIRES(owner_);
 

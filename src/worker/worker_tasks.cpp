@@ -196,7 +196,7 @@ bool worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
     require_wait();
     task_slot& its = current_slot();
     // The task may end there, and that loop be destroyed, before we have rung: it waits for us.
-    const crew::visit visiting(other);
+    const crew::sending bringing(other);
     const unit_index seat = other.take_slot_to_spawn();
     if (seat == no_unit) {
         if (then == if_refused::throws) other.refuse_arrival();
@@ -278,7 +278,8 @@ void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
 bool worker::run_scheduled(unit_index index) {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
-    CHIME_CHECK(phase_of(value) == task_phase::scheduled, "I2: what is ready was scheduled, once");
+    if (phase_of(value) != task_phase::scheduled) [[unlikely]]
+        return give_back_ended(index);
     do {
         // Somebody is writing its deadline; nobody waits for him [slot_word: put back].
         if ((value & locked_flag) != 0) {
@@ -295,6 +296,18 @@ bool worker::run_scheduled(unit_index index) {
     return true;
 }
 
+/// The task has ended while a coroutine beside it was ready in its place: see end_borrowed_wait().
+bool worker::give_back_ended(unit_index index) noexcept {
+    task_slot& its = slots_.at(index);
+    its.set_number(unnumbered());
+    // Acquire: pairs with the release in finish_task(). Release: as in obey_one().
+    const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel);
+    CHIME_CHECK(phase_of(value) == task_phase::vacant && (value & linked_flag) != 0,
+                "I2: what is ready was scheduled, once");
+    if ((value & locked_flag) == 0) free_slot(index);  // Otherwise whoever holds the lock sends it to its owner.
+    return true;
+}
+
 /// Runs a task until it waits again or ends. Nothing resumes inside a resumption: only the turn calls this.
 void worker::resume(unit_index index, wake_cause cause) {
     task_slot& its = slots_.at(index);
@@ -305,11 +318,12 @@ void worker::resume(unit_index index, wake_cause cause) {
     struct end_of_task {
         ~end_of_task() {
             mine.current_slot_ = no_unit;
+            const bool is_condemned = std::exchange(mine.is_condemned_, false);
             // From here on the slot may be anybody's, unless one of these says that it still is ours.
             if (mine.ended_) {
                 mine.end_borrowed_wait(index);
                 mine.finish_task(index, std::exchange(mine.ended_, nullptr));
-            } else if (std::exchange(mine.is_condemned_, false)) {
+            } else if (is_condemned) {
                 mine.destroy_task(index);
             } else if (std::exchange(mine.has_departed_, false)) {
                 mine.slots_.at(index).forget_control();
@@ -339,9 +353,11 @@ void worker::resume(unit_index index, wake_cause cause) {
 void worker::end_borrowed_wait(unit_index index) noexcept {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
-    while (phase_of(value) == task_phase::idle) {
+    while (phase_of(value) != task_phase::executing) {
+        // If it is ready, it stands in a ring or in an inbox: who meets it there gives the slot back.
+        const state_word queued = phase_of(value) == task_phase::scheduled ? linked_flag : 0;
         // Acquire: pairs with the release of who has moved it, as in run_scheduled().
-        if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
+        if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing) | queued,
                                              base::memory_order_acquire))
             continue;
         counters_.destroyed.add();
@@ -349,10 +365,6 @@ void worker::end_borrowed_wait(unit_index index) noexcept {
         end_timer(its, wake_cause::cancelled);
         return;
     }
-    CHIME_CHECK_USE(
-        phase_of(value) == task_phase::executing,
-        "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
-        "await it, or spawn it");
 }
 
 /// The task is through: its frame goes, its slot is free, unless it is in an inbox or locked (models/slot_word.pml).
