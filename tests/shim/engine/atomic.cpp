@@ -97,9 +97,12 @@ void atomic_store(void* address, unsigned bytes, std::uint64_t value, std::memor
     begin(*in, its, address);
     if (its.is_omitted) return;
     order = order_at(its, order);
-    execution::words().store(in->view(), address, bytes, value, order);
+    execution::words().store(in->view(), address, bytes, value, order, in->values());
     if (in->is_traced() && !its.is_quiet) {
-        in->note("store " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value), its);
+        const std::uint64_t newest = memory::raw(address, bytes);
+        in->note("store " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value) +
+                     (value != newest ? " BEFORE " + hexadecimal(newest) : ""),
+                 its);
     }
 }
 

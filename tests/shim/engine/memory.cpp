@@ -43,6 +43,7 @@ std::uint64_t memory::raw(const void* address, unsigned bytes) noexcept {
 void memory::begin() {
     ++execution_;
     used_ = 0;
+    seq_cst_steps_ = 0;
     fences = {};
 }
 
@@ -103,18 +104,28 @@ memory::location& memory::find(const void* address, unsigned bytes) {
         its.bytes = bytes;
         its.count = 1;
         its.changed = 0;
-        its.seq_cst_floor = 0;
         its.stores[0] = {.value = raw(address, bytes), .published = {}, .seen = {}};
     }
     return its;
 }
 
+namespace {
+
+constexpr std::uint32_t behind_all = ~std::uint32_t{0};
+
+/// A load comes behind whatever its thread has to come behind, and no further.
+std::uint32_t place_of_load(const memory_view& mine, std::memory_order order) noexcept {
+    return order == std::memory_order_seq_cst ? mine.clock.seq_cst : 0;
+}
+
+}  // namespace
+
 /// The oldest store that this thread may still read.
-std::uint32_t memory::floor_of(const memory_view& mine, const location& its, std::memory_order order) noexcept {
-    std::uint32_t lowest = its.count > kept_stores ? its.count - kept_stores : 0;
-    if (order == std::memory_order_seq_cst && its.seq_cst_floor > lowest) lowest = its.seq_cst_floor;
+std::uint32_t memory::floor_of(const memory_view& mine, const location& its, std::uint32_t behind) noexcept {
+    const std::uint32_t lowest = its.count > kept_stores ? its.count - kept_stores : 0;
     for (std::uint32_t index = its.count - 1; index > lowest; --index) {
         const store_entry& each = its.stores[index % kept_stores];
+        if (each.position != 0 && each.position <= behind) return index;
         for (unsigned thread = 0; thread < most_threads; ++thread) {
             if (each.seen[thread] != 0 && mine.clock.knows(thread, each.seen[thread])) return index;
         }
@@ -131,32 +142,24 @@ void memory::see(memory_view& mine, location& its, std::uint32_t index, std::mem
     if (acquires(order)) mine.clock.join(read.published);
 }
 
-void memory::append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order) noexcept {
-    store_entry& added = its.stores[its.count % kept_stores];
-    added.value = value;
-    added.published = releases(order) ? mine.clock : mine.released;
-    added.seen = {};
-    added.seen[mine.thread] = mine.now();
-    added.modifies = false;
-    if (order == std::memory_order_seq_cst) its.seq_cst_floor = its.count;
-    ++its.count;
-    its.changed = ++writes_;
-    write_raw(its.address, its.bytes, value);
+/// After a load: it comes behind what it has read, if both are among the seq_cst steps.
+void memory::come_behind(memory_view& mine, const location& its, std::uint32_t index,
+                         std::memory_order order) noexcept {
+    if (order != std::memory_order_seq_cst) return;
+    mine.clock.seq_cst = std::max(mine.clock.seq_cst, its.stores[index % kept_stores].position);
 }
 
-/// What stands behind nothing that this thread knows of, and is not modified already.
-std::uint32_t memory::modified_floor_of(const memory_view& mine, const location& its,
-                                        std::memory_order order) noexcept {
-    const std::uint32_t lowest = floor_of(mine, its, order);
+/// What stands behind nothing that this thread knows of, and is not modified already. The last that can be taken back to.
+std::uint32_t memory::place_floor_of(const memory_view& mine, const location& its, std::memory_order order) noexcept {
+    const std::uint32_t lowest = floor_of(mine, its, order == std::memory_order_seq_cst ? behind_all : 0);
     std::uint32_t index = its.count - 1;
     while (index > lowest && !its.stores[index % kept_stores].modifies) --index;
     return index;
 }
 
-std::uint32_t memory::pick_modified(const memory_view& mine, const location& its, std::memory_order order,
-                                    choice chosen) {
+std::uint32_t memory::pick_place(const memory_view& mine, const location& its, std::memory_order order, choice chosen) {
     const std::uint32_t newest_index = its.count - 1;
-    const std::uint32_t lowest = modified_floor_of(mine, its, order);
+    const std::uint32_t lowest = place_floor_of(mine, its, order);
     if (lowest == newest_index) return newest_index;
     const unsigned back = chosen.choose(chosen.who, newest_index - lowest + 1);
     stale_loads_ += back != 0;
@@ -164,22 +167,23 @@ std::uint32_t memory::pick_modified(const memory_view& mine, const location& its
 }
 
 void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value,
-                    std::memory_order order) noexcept {
-    // It carries on what the store before it has released.
-    const vector_clock carried = its.stores[after % kept_stores].published;
+                    std::memory_order order, bool modifies) noexcept {
+    // If it modifies, it carries on what the store before it has released.
+    const vector_clock carried = modifies ? its.stores[after % kept_stores].published : vector_clock{};
     // One more, and what was held back moves up.
     for (std::uint32_t index = its.count; index > after + 1; --index) {
         its.stores[index % kept_stores] = its.stores[(index - 1) % kept_stores];
     }
     store_entry& added = its.stores[(after + 1) % kept_stores];
     added.value = value;
+    // Without its own place in the order of all seq_cst steps.
     added.published = releases(order) ? mine.clock : mine.released;
     added.published.join(carried);
     added.seen = {};
     added.seen[mine.thread] = mine.now();
-    added.modifies = true;
-    if (its.seq_cst_floor > after) ++its.seq_cst_floor;
-    if (order == std::memory_order_seq_cst) its.seq_cst_floor = std::max(its.seq_cst_floor, after + 1);
+    added.modifies = modifies;
+    added.position = 0;
+    if (order == std::memory_order_seq_cst) added.position = mine.clock.seq_cst = ++seq_cst_steps_;
     ++its.count;
     its.changed = ++writes_;
     write_raw(its.address, its.bytes, newest(its).value);
@@ -188,7 +192,7 @@ void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::
 std::uint64_t memory::load(memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
                            choice chosen) {
     location& its = find(address, bytes);
-    const std::uint32_t lowest = floor_of(mine, its, order);
+    const std::uint32_t lowest = floor_of(mine, its, place_of_load(mine, order));
     std::uint32_t index = its.count - 1;
     if (index != lowest) {
         const unsigned back = chosen.choose(chosen.who, index - lowest + 1);
@@ -196,23 +200,26 @@ std::uint64_t memory::load(memory_view& mine, const void* address, unsigned byte
         index -= back;
     }
     see(mine, its, index, order);
+    come_behind(mine, its, index, order);
     return its.stores[index % kept_stores].value;
 }
 
-void memory::store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order) {
-    append(mine, find(address, bytes), value, order);
+void memory::store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order,
+                   choice chosen) {
+    location& its = find(address, bytes);
+    insert(mine, its, pick_place(mine, its, order, chosen), value, order, false);
 }
 
 bool memory::compare(memory_view& mine, void* address, unsigned bytes, const exchange& wanted, choice chosen,
                      std::uint64_t& found) {
     location& its = find(address, bytes);
-    const std::uint32_t lowest = floor_of(mine, its, wanted.failure);
+    const std::uint32_t lowest = floor_of(mine, its, place_of_load(mine, wanted.failure));
     std::uint32_t index = its.count - 1;
     if (index != lowest) {
         const unsigned back = chosen.choose(chosen.who, index - lowest + 1);
         // An old value that is the expected one has to succeed, if it can be followed by another one.
         const bool is_expected = its.stores[(index - back) % kept_stores].value == wanted.expected;
-        if (back != 0 && (!is_expected || index - back >= modified_floor_of(mine, its, wanted.success))) {
+        if (back != 0 && (!is_expected || index - back >= place_floor_of(mine, its, wanted.success))) {
             index -= back;
             ++stale_loads_;
         }
@@ -220,7 +227,11 @@ bool memory::compare(memory_view& mine, void* address, unsigned bytes, const exc
     found = its.stores[index % kept_stores].value;
     const bool is_equal = found == wanted.expected;
     see(mine, its, index, is_equal ? wanted.success : wanted.failure);
-    if (is_equal) insert(mine, its, index, wanted.desired, wanted.success);
+    if (is_equal) {
+        insert(mine, its, index, wanted.desired, wanted.success, true);
+    } else {
+        come_behind(mine, its, index, wanted.failure);
+    }
     return is_equal;
 }
 

@@ -32,9 +32,12 @@ using value_chooser = unsigned (*)(void* who, unsigned count);
 /// Memory as the standard describes it, for one execution: every location has the order of its stores, and a load may
 /// give any of them that coherence, what happened before, and the order of all seq_cst steps allow.
 ///
-/// Simpler than the standard in three ways. No load gives what is stored later, so there is no load buffering. A store is
-/// the last in the order of its location; only a read-modify-write may come before a store that was executed before it,
-/// as if that one had been held back. And what is older than `kept_stores` is forgotten.
+/// A store, or a step that reads and writes, may come before stores of its location that were executed before it, as if those
+/// had been held back, and a seq_cst load before seq_cst stores that were: all that it has to come behind is what its thread
+/// knows of. As in C++20, who reads a seq_cst store with less than seq_cst does not come behind it in the order of all.
+///
+/// Simpler than the standard in two ways. No load gives what is stored later, so there is no load buffering. And what is older
+/// than `kept_stores` is forgotten.
 class memory {
  public:
     static constexpr unsigned kept_stores = 8;
@@ -55,16 +58,17 @@ class memory {
     /// The thread's clock was advanced for this step before.
     [[nodiscard]] std::uint64_t load(memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
                                      choice chosen);
-    void store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order);
+    void store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order,
+               choice chosen);
     /// `change` gives the new value for the one before, which is answered.
     template <class Change>
     std::uint64_t modify(memory_view& mine, void* address, unsigned bytes, std::memory_order order, choice chosen,
                          Change&& change) {
         location& its = find(address, bytes);
-        const std::uint32_t index = pick_modified(mine, its, order, chosen);
+        const std::uint32_t index = pick_place(mine, its, order, chosen);
         const std::uint64_t before = its.stores[index % kept_stores].value;
         see(mine, its, index, order);
-        insert(mine, its, index, change(before), order);
+        insert(mine, its, index, change(before), order, true);
         return before;
     }
     struct exchange {
@@ -95,16 +99,16 @@ class memory {
         std::uint64_t value = 0;
         vector_clock published;                          ///< What an acquire learns.
         std::array<std::uint32_t, most_threads> seen{};  ///< When each thread has first read or written it; 0: never.
+        std::uint32_t position = 0;                      ///< In the order of all seq_cst steps; 0: it is none of them.
         bool modifies = false;                           ///< The one before it, and nothing comes between them.
     };
     struct location {
         const void* address = nullptr;
         unsigned bytes = 0;
         unsigned number = 0;
-        std::uint32_t count = 0;          ///< Of all stores so far; the last ones are kept.
-        std::uint32_t seq_cst_floor = 0;  ///< No seq_cst load reads anything older.
-        std::uint64_t before = 0;         ///< What it held before the execution.
-        std::uint64_t changed = 0;        ///< See changed_at().
+        std::uint32_t count = 0;    ///< Of all stores so far; the last ones are kept.
+        std::uint64_t before = 0;   ///< What it held before the execution.
+        std::uint64_t changed = 0;  ///< See changed_at().
         bool is_static = false;
         bool is_alive = false;
         std::array<store_entry, kept_stores> stores;
@@ -121,23 +125,26 @@ class memory {
     [[nodiscard]] static store_entry& newest(location& its) noexcept {
         return its.stores[(its.count - 1) % kept_stores];
     }
+    /// `behind`: how far in the order of all seq_cst steps it comes.
     [[nodiscard]] static std::uint32_t floor_of(const memory_view& mine, const location& its,
-                                                std::memory_order order) noexcept;
+                                                std::uint32_t behind) noexcept;
+    [[nodiscard]] static std::uint32_t place_floor_of(const memory_view& mine, const location& its,
+                                                      std::memory_order order) noexcept;
     static void see(memory_view& mine, location& its, std::uint32_t index, std::memory_order order) noexcept;
-    /// Which store a read-modify-write follows.
-    [[nodiscard]] std::uint32_t pick_modified(const memory_view& mine, const location& its, std::memory_order order,
-                                              choice chosen);
-    [[nodiscard]] static std::uint32_t modified_floor_of(const memory_view& mine, const location& its,
-                                                         std::memory_order order) noexcept;
-    static void append(memory_view& mine, location& its, std::uint64_t value, std::memory_order order) noexcept;
-    static void insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value,
-                       std::memory_order order) noexcept;
+    static void come_behind(memory_view& mine, const location& its, std::uint32_t index,
+                            std::memory_order order) noexcept;
+    /// Which store another one follows, or a read-modify-write.
+    [[nodiscard]] std::uint32_t pick_place(const memory_view& mine, const location& its, std::memory_order order,
+                                           choice chosen);
+    void insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value, std::memory_order order,
+                bool modifies) noexcept;
 
     std::vector<slot> slots_ = std::vector<slot>(std::size_t{1} << 13U);
     std::deque<location> locations_;
     std::size_t used_ = 0;
     std::uint32_t execution_ = 0;
     std::uint64_t stale_loads_ = 0;
+    std::uint32_t seq_cst_steps_ = 0;  ///< So far, but for loads.
     static std::uint64_t writes_;
 };
 
