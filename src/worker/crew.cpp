@@ -271,26 +271,36 @@ bool crew::has_ready_work() const noexcept {
     return false;
 }
 
-/// Looks at one after the other, so somebody may have had a turn meanwhile and given work to one that was seen at rest:
-/// then the turns have been counted, and it is looked at again.
+/// Looks at one after the other, so somebody may have had a turn meanwhile and given work to one that was seen at rest, or taken
+/// it from him. So whoever sleeps is looked at twice, and has to have slept all the time: then there was a moment when all did,
+/// and between the two looks nothing was ready.
+///
+/// A turn is counted after the worker has said that it is awake. Who has acquired the count before the first look sees no sleep
+/// before that turn; and who sees it asleep at the second look sees all the turns before that sleep. If there are no more, it is
+/// the same sleep.
 bool crew::is_at_rest() const noexcept {
     const std::uint32_t count = seat_count();
     const auto turns = [&] {
         std::uint64_t sum = 0;
-        for (std::uint32_t seat = 0; seat < count; ++seat) sum += at(seat).counters_.turns.get();
+        for (std::uint32_t seat = 0; seat < count; ++seat) sum += at(seat).counters_.turns.get_acquired();
         return sum;
+    };
+    const auto is_awake = [](const worker& each) {
+        const bool is_parked = each.is_parked();
+        return each.inbox_.is_closed() ? each.is_driven() : !is_parked;
     };
     for (;;) {
         const std::uint64_t before = turns();
         for (std::uint32_t seat = 0; seat < count; ++seat) {
             const worker& each = at(seat);
             // Before anything else: who is seen to sleep is seen with all that he did before.
-            const bool is_parked = each.is_parked();
-            if (each.inbox_.is_closed() ? each.is_driven() : !is_parked || !each.inbox_.is_empty()) return false;
+            if (is_awake(each) || (!each.inbox_.is_closed() && !each.inbox_.is_empty())) return false;
             if (each.is_driven() && is_stopped() && !each.is_swept()) return false;
         }
-        // After that, for the same reason: others have taken what was in the rings.
         if (has_ready_work()) return false;
+        for (std::uint32_t seat = 0; seat < count; ++seat) {
+            if (is_awake(at(seat))) return false;
+        }
         if (turns() == before) return true;
     }
 }

@@ -157,7 +157,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const bool was_parked = std::exchange(was_parked_, false);
     const std::uint64_t obeyed_before = counters_.commands.get();
     const std::uint64_t fired_before = counters_.fired.get();
-    counters_.turns.add();
+    counters_.turns.add_and_publish();  // After it has said that it is awake; see crew::is_at_rest().
     obey(is_bounded ? settings_.command_budget : unlimited_commands);
     if (!is_alone_) adopt_some();
     if (owed_callbacks_ != 0) pay_callbacks();
