@@ -134,8 +134,8 @@ worker* crew::add_worker() {
     }
     if (count == owned_.capacity()) return nullptr;
     owned_.push_back(std::make_unique<worker>(*this, count));
-    seats_[count].store(owned_.back().get(), base::memory_order_release);
-    seat_count_.store(count + 1, base::memory_order_seq_cst);  // See seat_count().
+    seats_[count].store(owned_.back().get(), base::memory_order_release);  // Pairs with await().
+    seat_count_.store(count + 1, base::memory_order_seq_cst);              // See seat_count().
     // Relaxed: it is a matter of degree. Together no more than a quarter of all records wait in inboxes.
     const std::size_t share = settings_.max_timers / 4 / (count + 1);
     most_undrained_.store(static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, 4096)),
@@ -197,6 +197,16 @@ void crew::send_to_all(unit_index index, timed& its) noexcept {
     call_somebody();
 }
 
+/// The same as at(), for who has read the seat in a unit that somebody else has linked, and has acquired nothing by it: who has
+/// just joined may be its owner already, and not be seen in his seat. Acquire: pairs with the release in add_worker().
+worker& crew::await(std::uint32_t seat) const noexcept {
+    for (;;) {
+        if (worker* const seated = seats_[seat].load(base::memory_order_acquire)) [[likely]]
+            return *seated;
+        base::yield_this_thread();
+    }
+}
+
 /// It is linked already, by somebody else: whoever drains it reads the word as it is then, but must not sleep through
 /// it [park: linked already].
 void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
@@ -204,7 +214,7 @@ void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
     if (seat == timed::nobody) {
         call_somebody();
     } else {
-        at(seat).ring_for(deadline, 0);
+        await(seat).ring_for(deadline, 0);
     }
 }
 
