@@ -69,7 +69,8 @@ void crew::destroy_pending() noexcept {
     for (std::size_t position = 0; position < slots_.size(); ++position) {
         const unit_index index = slot_pool::index_of(position);
         const task_slot& its = slots_.at(index);
-        if (phase_of(its.state.load(base::memory_order_acquire)) == task_phase::vacant) continue;
+        // Relaxed: workers have ended and visitors have left, which was acquired; for all others see destroy_task().
+        if (phase_of(its.state.load(base::memory_order_relaxed)) == task_phase::vacant) continue;
         worker& last_owner = its.owner() < count ? owner_of(its) : first();
         const worker::turn_scope scope(last_owner);
         worker::assume_owner(&last_owner);  // Nobody can be it any more.

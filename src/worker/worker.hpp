@@ -266,6 +266,7 @@ class worker final : public clock_listener {
     void make_ready(unit_index index) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] std::size_t ready_count() const noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] unit_index pop_ready() noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool take_call() noexcept CHIME_REQUIRES(owner_);
     void find_work() noexcept CHIME_REQUIRES(owner_);
     void await_lasting_work() noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] std::size_t take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept

@@ -166,8 +166,8 @@ std::uint32_t memory::pick_place(const memory_view& mine, const location& its, s
     return newest_index - back;
 }
 
-void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value,
-                    std::memory_order order, bool modifies) noexcept {
+void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::uint64_t value, std::memory_order order,
+                    bool modifies) noexcept {
     // If it modifies, it carries on what the store before it has released.
     const vector_clock carried = modifies ? its.stores[after % kept_stores].published : vector_clock{};
     // One more, and what was held back moves up.
