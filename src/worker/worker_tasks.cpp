@@ -342,9 +342,9 @@ void worker::end_borrowed_wait(unit_index index) noexcept {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
     while (phase_of(value) == task_phase::idle) {
-        // Acquire: pairs with the release of who has moved it, as in run_scheduled().
+        // Relaxed: who has moved it is acquired in finish_task(), which follows.
         if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
-                                             base::memory_order_acquire))
+                                             base::memory_order_relaxed))
             continue;
         counters_.destroyed.add();
         counters_.waiting.subtract();
@@ -376,8 +376,9 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
     do {
         // Whoever holds on to it, or drains it, gives it back then [slot_word: finish].
         vacant = ((life_of(value) + 1) << life_shift) | (value & (linked_flag | locked_flag));
-        // Relaxed: as in commit_suspension(), also if he has locked it; if nobody holds on to it, where it is free publishes it.
-    } while (!its.state.compare_exchange_weak(value, vacant, base::memory_order_relaxed));
+        // Acquire: pairs with the release of who has moved a wait in its place: the next deadline in this slot comes after his. What
+        // we did is published as in commit_suspension(), or by where it is free.
+    } while (!its.state.compare_exchange_weak(value, vacant, base::memory_order_acquire));
     if ((vacant & (linked_flag | locked_flag)) == 0) free_slot(index);
 }
 
