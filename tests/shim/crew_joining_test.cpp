@@ -17,9 +17,16 @@ using shim::require;
 using shim::thread;
 using test::small_crew;
 
+/// So few that a look at all of them is short.
+detail::worker_settings one_record() {
+    detail::worker_settings settings = small_crew::small();
+    settings.max_timers = settings.max_tasks = 1;
+    return settings;
+}
+
 /// The only worker leaves its timer to whoever joins; meanwhile its deadline is moved from elsewhere.
 struct succession {
-    small_crew crew{1, 1};
+    small_crew crew{1, 1, one_record()};
     time_point due = shim::now() + 3ms;
     timer_handle which = crew.arm(due, [this] {
         require(shim::now() == expected, "it fires at its deadline");

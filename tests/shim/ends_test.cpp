@@ -108,7 +108,53 @@ CHIME_SCENARIO(crew, that_ends_and_has_few_records_refuses_a_timer_or_ends_it_at
     its.require_ended(0, accepted);
 }
 
+/// Who waits for the end of a timer goes on when its closure has ended, also if who ends everything has ended that.
+CHIME_SCENARIO(crew, that_ends_lets_go_on_who_waits_for_the_end_of_a_timer) {
+    small_crew ending(1, 0);
+    int shared = 0;  // Plain: whoever has waited may use it.
+    const timer_handle which = ending.arm(shim::now() + 1h, test::slow_end(shared));
+    thread other(
+        [&] {
+            ending->cancel_and_wait(which);
+            require(shared == 2, "nothing of it is left");
+            shared = 7;
+        },
+        "other");
+    ending->destroy_pending();
+    other.join();
+    require(shared == 7, "it has ended once");
+}
+
 // --- Told to the right one.
+
+task<> end_at_once() {
+    co_return;
+}
+
+/// It has had a turn of this loop itself, or has tidied up there; that is over.
+void wait_for_task_of(small_loop& loop) {
+    auto joined = spawn(*loop, end_at_once());
+    thread driver([&] { loop->run(); }, "loop");
+    joined.wait();
+    driver.join();
+    loop.require_rest();
+}
+
+CHIME_SCENARIO(task, is_waited_for_by_a_thread_that_has_run_its_loop_before, .share = 2) {
+    small_loop loop;
+    loop->poll();
+    wait_for_task_of(loop);
+}
+
+CHIME_SCENARIO(task, is_waited_for_by_a_thread_that_has_tidied_up_its_loop_before, .share = 2) {
+    io_context_config config = small_loop::small();
+    config.max_timers = 1;
+    small_loop loop(config);
+    const timer_handle which = loop->timers().after(1h, [] {});
+    loop->timers().cancel(which);
+    loop->timers().cancel(loop->timers().after(1h, [] {}));  // In the place of the first, which was on its way back.
+    wait_for_task_of(loop);
+}
 
 task<> fail(const base::atomic<bool>& is_detached) {
     while (!is_detached.load(base::memory_order_acquire)) {

@@ -9,7 +9,6 @@ namespace chime::shim {
 
 namespace {
 
-constexpr std::string_view to_release = "acq_rel to release";
 constexpr std::string_view acquire_less = "acquire to relaxed";
 constexpr std::string_view release_less = "release to relaxed";
 constexpr std::string_view left_out = "left out";
@@ -22,6 +21,8 @@ constexpr excuse proven[] = {
     // The loop and the runtime.
     {"src/runtime/io_context.cpp", "restart", "is_stopped.store(false", "seq_cst to release",
      "run() is called again by who knows of restart(); kept, because it is the counterpart of stop(), and rare"},
+    {"src/worker/crew.cpp", "add_worker", "most_undrained_.store", left_out,
+     "whoever sends anything wakes who is to clean up; kept, because it saves that"},
     // Free units.
     {"src/timer/unit_pool.hpp", "pop_all_shared", "tagged(top, no_unit)", acquire_less,
      "tests alone call it, when all others have ended; kept, because it is meant for any thread"},
@@ -65,18 +66,13 @@ constexpr excuse proven[] = {
      "that it holds whoever destroys it when"},
 };
 
-constexpr std::string_view no_load_buffering = "in the engine no load gives what is stored later";
-constexpr std::string_view late_exchange =
-    "on paper the deadline of who has moved it could come after ours, which his step that reads and writes would have read then; "
-    "in the engine no load gives what is stored later";
-
 constexpr excuse beyond[] = {
-    {"src/worker/crew_cancel.cpp", "cancel_and_wait", "ended_runs_.load", acquire_less, no_load_buffering},
-    {"src/worker/crew_cancel.cpp", "notify_waiters", "ended_runs_.fetch_add", release_less, no_load_buffering},
-    {"src/worker/ready_ring.hpp", "push", "head_.load", acquire_less, no_load_buffering},
-    {"src/worker/worker_postpone.cpp", "postpone_here", "value & ~moved_flag", acquire_less, late_exchange},
-    {"src/worker/worker_tasks.cpp", "end_borrowed_wait", "compare_exchange_weak(value, with_phase", acquire_less,
-     late_exchange},
+    {"src/worker/worker.hpp", "is_driven", "driver_.load", acquire_less,
+     "who gives a seat to the next one looks at what the last one has left there; no scenario has a unit of his that is held "
+     "by then"},
+    {"src/worker/worker_postpone.cpp", "postpone_here", "value & ~moved_flag", acquire_less,
+     "the look before has acquired the word; it takes another one who has moved it since and left the same word, and who has "
+     "read then what is stored later"},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 // The bounds of what the linker calls data.
 extern "C" {
@@ -45,6 +46,7 @@ void memory::begin() {
     used_ = 0;
     seq_cst_steps_ = 0;
     fences = {};
+    guess_ = {};
 }
 
 void memory::end() noexcept {
@@ -187,11 +189,80 @@ void memory::insert(memory_view& mine, location& its, std::uint32_t after, std::
     ++its.count;
     its.changed = ++writes_;
     write_raw(its.address, its.bytes, newest(its).value);
+    if (is_foreseen(mine, its, value, added.published) &&
+        (guess_.exchanges ? after + 1 == guess_.own : after + 2 == its.count)) {
+        added.seen[guess_.thread] = guess_.step;
+        guess_.now = guess::state::true_by_now;
+    } else if (guess_.now == guess::state::open && guess_.exchanges && guess_.its == &its && after < guess_.own) {
+        guess_.now = guess::state::wrong;
+    }
+}
+
+// --- What is stored later.
+
+void memory::remember(const void* address, std::uint64_t value) {
+    constexpr std::size_t most = 6;
+    std::vector<std::uint64_t>& known = remembered_[address];
+    if (known.size() < most && std::find(known.begin(), known.end(), value) == known.end()) known.push_back(value);
+}
+
+unsigned memory::count_guesses(const void* address, unsigned bytes) {
+    const auto known = remembered_.find(address);
+    if (known == remembered_.end() || has_foreseen()) return 0;
+    const std::uint64_t now = newest(find(address, bytes)).value;
+    return static_cast<unsigned>(known->second.size() -
+                                 static_cast<std::size_t>(std::count(known->second.begin(), known->second.end(), now)));
+}
+
+std::uint64_t memory::foresee(const memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
+                              unsigned guessed) {
+    location& its = find(address, bytes);
+    for (const std::uint64_t value : remembered_[address]) {
+        if (value == newest(its).value || guessed-- != 0) continue;
+        guess_ = {.now = guess::state::open,
+                  .acquires = acquires(order),
+                  .its = &its,
+                  .value = value,
+                  .step = mine.now(),
+                  .thread = mine.thread,
+                  .clock = mine.clock};
+        break;
+    }
+    return guess_.value;
+}
+
+std::uint64_t memory::foresee_and_store(memory_view& mine, const void* address, unsigned bytes, std::uint64_t value,
+                                        std::memory_order order, unsigned guessed) {
+    const std::uint64_t before = foresee(mine, address, bytes, order, guessed);
+    location& its = *guess_.its;
+    const guess made = std::exchange(guess_, {});
+    insert(mine, its, its.count - 1, value, order, false);
+    guess_ = made;
+    guess_.exchanges = true;
+    guess_.own = its.count - 1;
+    return before;
+}
+
+void memory::doubt(const memory_view& mine, const location& its) noexcept {
+    if (guess_.now != guess::state::open || guess_.its != &its) return;
+    if (mine.clock.knows(guess_.thread, guess_.step)) guess_.now = guess::state::wrong;
+}
+
+bool memory::is_foreseen(const memory_view& mine, const location& its, std::uint64_t value,
+                         const vector_clock& published) const noexcept {
+    if (guess_.now != guess::state::open || guess_.its != &its || guess_.value != value) return false;
+    if (mine.clock.knows(guess_.thread, guess_.step)) return false;
+    if (!guess_.acquires) return true;
+    // It has gone on without what it would have learned.
+    vector_clock learned = guess_.clock;
+    learned.join(published);
+    return learned.at == guess_.clock.at && learned.seq_cst == guess_.clock.seq_cst;
 }
 
 std::uint64_t memory::load(memory_view& mine, const void* address, unsigned bytes, std::memory_order order,
                            choice chosen) {
     location& its = find(address, bytes);
+    doubt(mine, its);
     const std::uint32_t lowest = floor_of(mine, its, place_of_load(mine, order));
     std::uint32_t index = its.count - 1;
     if (index != lowest) {
@@ -207,12 +278,19 @@ std::uint64_t memory::load(memory_view& mine, const void* address, unsigned byte
 void memory::store(memory_view& mine, void* address, unsigned bytes, std::uint64_t value, std::memory_order order,
                    choice chosen) {
     location& its = find(address, bytes);
-    insert(mine, its, pick_place(mine, its, order, chosen), value, order, false);
+    doubt(mine, its);
+    std::uint32_t after = pick_place(mine, its, order, chosen);
+    const bool comes_before_exchange = guess_.exchanges && guess_.own > place_floor_of(mine, its, order) &&
+                                       is_foreseen(mine, its, value, releases(order) ? mine.clock : mine.released);
+    if (comes_before_exchange) after = guess_.own - 1;
+    insert(mine, its, after, value, order, false);
+    if (comes_before_exchange) its.stores[(guess_.own + 1) % kept_stores].modifies = true;
 }
 
 bool memory::compare(memory_view& mine, void* address, unsigned bytes, const exchange& wanted, choice chosen,
                      std::uint64_t& found) {
     location& its = find(address, bytes);
+    doubt(mine, its);
     const std::uint32_t lowest = floor_of(mine, its, place_of_load(mine, wanted.failure));
     std::uint32_t index = its.count - 1;
     if (index != lowest) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 namespace chime::shim {
@@ -36,7 +37,7 @@ using value_chooser = unsigned (*)(void* who, unsigned count);
 /// had been held back, and a seq_cst load before seq_cst stores that were: all that it has to come behind is what its thread
 /// knows of. As in C++20, who reads a seq_cst store with less than seq_cst does not come behind it in the order of all.
 ///
-/// Simpler than the standard in two ways. No load gives what is stored later, so there is no load buffering. And what is older
+/// Simpler than the standard in two ways. Only who asks for it is given what is stored later: see foresee(). And what is older
 /// than `kept_stores` is forgotten.
 class memory {
  public:
@@ -65,6 +66,7 @@ class memory {
     std::uint64_t modify(memory_view& mine, void* address, unsigned bytes, std::memory_order order, choice chosen,
                          Change&& change) {
         location& its = find(address, bytes);
+        doubt(mine, its);
         const std::uint32_t index = pick_place(mine, its, order, chosen);
         const std::uint64_t before = its.stores[index % kept_stores].value;
         see(mine, its, index, order);
@@ -81,6 +83,26 @@ class memory {
     [[nodiscard]] bool compare(memory_view& mine, void* address, unsigned bytes, const exchange& wanted, choice chosen,
                                std::uint64_t& found);
     static void fence(memory_view& mine, std::memory_order order, vector_clock& all_fences) noexcept;
+
+    // --- Load buffering. A load may give what is stored later, as long as nothing says that the store happens after it. Nobody
+    // knows what will be stored; so it is a guess, from what was stored there in other executions, and if it does not come true,
+    // all that follows from it means nothing. One in each execution.
+
+    /// From now on it is known that this may be stored here.
+    void remember(const void* address, std::uint64_t value);
+    /// Answers how many values are known that are not there.
+    [[nodiscard]] unsigned count_guesses(const void* address, unsigned bytes);
+    /// The load gives this one of them. Not a seq_cst one.
+    [[nodiscard]] std::uint64_t foresee(const memory_view& mine, const void* address, unsigned bytes,
+                                        std::memory_order order, unsigned guess);
+    /// The same for an exchange: what is stored later comes right before what it stores.
+    [[nodiscard]] std::uint64_t foresee_and_store(memory_view& mine, const void* address, unsigned bytes,
+                                                  std::uint64_t value, std::memory_order order, unsigned guess);
+    [[nodiscard]] bool has_foreseen() const noexcept { return guess_.now != guess::state::none; }
+    /// Nothing was foreseen that has not come true.
+    [[nodiscard]] bool is_sound() const noexcept {
+        return guess_.now == guess::state::none || guess_.now == guess::state::true_by_now;
+    }
 
     /// The newest value, as the kernel sees it.
     [[nodiscard]] static std::uint64_t raw(const void* address, unsigned bytes) noexcept;
@@ -113,6 +135,17 @@ class memory {
         bool is_alive = false;
         std::array<store_entry, kept_stores> stores;
     };
+    struct guess {
+        enum class state : std::uint8_t { none, open, true_by_now, wrong } now = state::none;
+        bool acquires = false;
+        bool exchanges = false;
+        location* its = nullptr;
+        std::uint64_t value = 0;
+        std::uint32_t own = 0;   ///< If it exchanges: its own store.
+        std::uint32_t step = 0;  ///< Of the thread.
+        unsigned thread = 0;
+        vector_clock clock;  ///< Of the thread, at that time.
+    };
     struct slot {
         const void* address = nullptr;
         location* its = nullptr;
@@ -122,6 +155,11 @@ class memory {
     [[nodiscard]] slot& slot_of(const void* address) noexcept;
     [[nodiscard]] location& find(const void* address, unsigned bytes);
     void grow();
+    /// Whoever looks at a location for which there is a guess, and should have seen that by now, proves it wrong.
+    void doubt(const memory_view& mine, const location& its) noexcept;
+    /// True: this store is what was foreseen.
+    [[nodiscard]] bool is_foreseen(const memory_view& mine, const location& its, std::uint64_t value,
+                                   const vector_clock& published) const noexcept;
     [[nodiscard]] static store_entry& newest(location& its) noexcept {
         return its.stores[(its.count - 1) % kept_stores];
     }
@@ -145,6 +183,8 @@ class memory {
     std::uint32_t execution_ = 0;
     std::uint64_t stale_loads_ = 0;
     std::uint32_t seq_cst_steps_ = 0;  ///< So far, but for loads.
+    guess guess_;
+    std::unordered_map<const void*, std::vector<std::uint64_t>> remembered_;
     static std::uint64_t writes_;
 };
 
