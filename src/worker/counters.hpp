@@ -25,6 +25,10 @@ class counter {
     }
     [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(base::memory_order_relaxed); }
 
+    // For who has to know what was done before it was counted: acquire pairs with release.
+    void add_and_publish() noexcept { value_.store(get() + 1, base::memory_order_release); }
+    [[nodiscard]] std::uint64_t get_acquired() const noexcept { return value_.load(base::memory_order_acquire); }
+
  private:
     base::atomic<std::uint64_t> value_{0};
 };

@@ -96,7 +96,8 @@ void crew::destroy_tasks() noexcept {
     for (std::size_t position = 0; position < slots_.size(); ++position) {
         const unit_index index = slot_pool::index_of(position);
         const task_slot& its = slots_.at(index);
-        if (phase_of(its.state.load(base::memory_order_acquire)) == task_phase::vacant) continue;
+        // Relaxed: workers have ended and senders have left, which was acquired; for all others see destroy_task().
+        if (phase_of(its.state.load(base::memory_order_relaxed)) == task_phase::vacant) continue;
         worker& last_owner = its.owner() < count ? owner_of(its) : first();
         const worker::turn_scope scope(last_owner);
         worker::assume_owner(&last_owner);  // Nobody can be it any more.
@@ -165,8 +166,8 @@ worker* crew::add_worker() {
     }
     if (count == owned_.capacity()) return nullptr;
     owned_.push_back(std::make_unique<worker>(*this, count));
-    seats_[count].store(owned_.back().get(), base::memory_order_release);
-    seat_count_.store(count + 1, base::memory_order_seq_cst);  // See seat_count().
+    seats_[count].store(owned_.back().get(), base::memory_order_release);  // Pairs with await().
+    seat_count_.store(count + 1, base::memory_order_seq_cst);              // See seat_count().
     // Relaxed: it is a matter of degree. Together no more than a quarter of all records wait in inboxes.
     const std::size_t share = settings_.max_timers / 4 / (count + 1);
     most_undrained_.store(static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, 4096)),
@@ -228,6 +229,16 @@ void crew::send_to_all(unit_index index, timed& its) noexcept {
     call_somebody();
 }
 
+/// The same as at(), for who has read the seat in a unit that somebody else has linked, and has acquired nothing by it: who has
+/// just joined may be its owner already, and not be seen in his seat. Acquire: pairs with the release in add_worker().
+worker& crew::await(std::uint32_t seat) const noexcept {
+    for (;;) {
+        if (worker* const seated = seats_[seat].load(base::memory_order_acquire)) [[likely]]
+            return *seated;
+        base::yield_this_thread();
+    }
+}
+
 /// It is linked already, by somebody else: whoever drains it reads the word as it is then, but must not sleep through
 /// it [park: linked already].
 void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
@@ -235,7 +246,7 @@ void crew::ring_owner(const timed& its, ordinal deadline) noexcept {
     if (seat == timed::nobody) {
         call_somebody();
     } else {
-        at(seat).ring_for(deadline, 0);
+        await(seat).ring_for(deadline, 0);
     }
 }
 
@@ -302,26 +313,36 @@ bool crew::has_ready_work() const noexcept {
     return false;
 }
 
-/// Looks at one after the other, so somebody may have had a turn meanwhile and given work to one that was seen at rest:
-/// then the turns have been counted, and it is looked at again.
+/// Looks at one after the other, so somebody may have had a turn meanwhile and given work to one that was seen at rest, or taken
+/// it from him. So whoever sleeps is looked at twice, and has to have slept all the time: then there was a moment when all did,
+/// and between the two looks nothing was ready.
+///
+/// A turn is counted after the worker has said that it is awake. Who has acquired the count before the first look sees no sleep
+/// before that turn; and who sees it asleep at the second look sees all the turns before that sleep. If there are no more, it is
+/// the same sleep.
 bool crew::is_at_rest() const noexcept {
     const std::uint32_t count = seat_count();
     const auto turns = [&] {
         std::uint64_t sum = 0;
-        for (std::uint32_t seat = 0; seat < count; ++seat) sum += at(seat).counters_.turns.get();
+        for (std::uint32_t seat = 0; seat < count; ++seat) sum += at(seat).counters_.turns.get_acquired();
         return sum;
+    };
+    const auto is_awake = [](const worker& each) {
+        const bool is_parked = each.is_parked();
+        return each.inbox_.is_closed() ? each.is_driven() : !is_parked;
     };
     for (;;) {
         const std::uint64_t before = turns();
         for (std::uint32_t seat = 0; seat < count; ++seat) {
             const worker& each = at(seat);
             // Before anything else: who is seen to sleep is seen with all that he did before.
-            const bool is_parked = each.is_parked();
-            if (each.inbox_.is_closed() ? each.is_driven() : !is_parked || !each.inbox_.is_empty()) return false;
+            if (is_awake(each) || (!each.inbox_.is_closed() && !each.inbox_.is_empty())) return false;
             if (each.is_driven() && is_stopped() && !each.is_swept()) return false;
         }
-        // After that, for the same reason: others have taken what was in the rings.
         if (has_ready_work()) return false;
+        for (std::uint32_t seat = 0; seat < count; ++seat) {
+            if (is_awake(at(seat))) return false;
+        }
         if (turns() == before) return true;
     }
 }

@@ -117,8 +117,10 @@ class crew {
     /// The worker whose turn runs on this thread, if it is one of ours.
     [[nodiscard]] worker* here() const noexcept { return worker::current_of(*this); }
     [[nodiscard]] worker& first() const noexcept { return at(0); }
+    /// Relaxed: who asks knows that somebody was in the seat, from seat_count(), or because he has acquired a word that says
+    /// so; see await().
     [[nodiscard]] worker& at(std::uint32_t seat) const noexcept {
-        return *seats_[seat].load(base::memory_order_acquire);
+        return *seats_[seat].load(base::memory_order_relaxed);
     }
     /// How many seats have ever been taken. Seq_cst: who has said that he sleeps, and then looks whether anybody has work
     /// for him, must see everybody who was there when somebody with work looked whether anybody sleeps.
@@ -221,6 +223,7 @@ class crew {
     void destroy_tasks() noexcept;
     void destroy_timers() noexcept;
     [[nodiscard]] worker& owner_of(const timed& its) const noexcept { return at(its.owner()); }
+    [[nodiscard]] worker& await(std::uint32_t seat) const noexcept;
     /// Is it ours to touch, because this thread drives the worker that owns it?
     [[nodiscard]] worker* owner_here(const timed& its) const noexcept {
         worker* const mine = here();

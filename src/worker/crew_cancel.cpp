@@ -89,8 +89,9 @@ bool worker::try_cancel_and_destroy(unit_index index, std::uint64_t life) noexce
     // Relaxed: the look before has acquired the closure, and its end is released below.
     if (!its.state.compare_exchange_strong(value, ending, base::memory_order_relaxed)) return false;
     crew_.destroy_claimed(index, ending);
-    // Release: pairs with the acquire in cancel_and_wait(), which waits for the end of the closure whoever destroys it.
-    const state_word before = its.state.exchange(vacant, base::memory_order_acq_rel);
+    // Release: pairs with the acquire in cancel_and_wait(), which waits for the end of the closure whoever destroys it. Who has set
+    // a mark is found in the list: if he had not had its lock before notify_waiters() has it, he would have set the mark after it.
+    const state_word before = its.state.exchange(vacant, base::memory_order_release);
     count_end(false);
     free_callback(index);
     if ((before & waited_flag) != 0) [[unlikely]]
@@ -187,7 +188,7 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     if (mine != nullptr && (claimed & (linked_flag | locked_flag)) == 0) [[likely]] {
         mine->count_end(false);
         // Release: as in try_cancel_and_destroy().
-        const state_word before = its.state.exchange(claimed & ~flag_mask, base::memory_order_acq_rel);
+        const state_word before = its.state.exchange(claimed & ~flag_mask, base::memory_order_release);
         mine->free_callback(index);
         if ((before & waited_flag) != 0) [[unlikely]]
             notify_waiters(index, life);

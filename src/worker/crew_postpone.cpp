@@ -53,7 +53,7 @@ bool crew::postpone(timer_handle which, wait_limit limit) {
 /// Is the owner of what we have locked giving out deadlines, perhaps to this one? See worker::stamp_at().
 bool crew::is_stamped_now(const timed& its) const noexcept {
     const std::uint32_t seat = its.owner();
-    return seat != timed::nobody && at(seat).is_stamping_.load(base::memory_order_seq_cst);
+    return seat != timed::nobody && await(seat).is_stamping_.load(base::memory_order_seq_cst);
 }
 
 /// Locks the record for one store: a deadline that is written without would end up in whatever the record is used for

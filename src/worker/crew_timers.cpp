@@ -201,8 +201,10 @@ void crew::post(const arming& begun, const closure_operations& operations) noexc
         const visit visiting(*this);
         add_work();
         // Nobody can cancel it, so only who has it in hand changes its word [record_word: post].
-        // Release: pairs with the acquire in destroy_pending(), if nobody has taken it out of the inbox, which publishes it, too.
-        its.state.store(with_state(vacant, timer_state::posted) | linked_flag, base::memory_order_release);
+        // Relaxed: the inbox publishes it. If nobody takes it out of there, the crew's destructor has waited for this visit to end,
+        // and acquired that; who posts to a context when its destructor has begun without him has no context to post to. A
+        // runtime, which shuts down without such a wait, posts tasks and none of these.
+        its.state.store(with_state(vacant, timer_state::posted) | linked_flag, base::memory_order_relaxed);
         send(begun.index, its, 0);
     }
 }

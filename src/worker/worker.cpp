@@ -157,7 +157,7 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     const bool was_parked = std::exchange(was_parked_, false);
     const std::uint64_t obeyed_before = counters_.commands.get();
     const std::uint64_t fired_before = counters_.fired.get();
-    counters_.turns.add();
+    counters_.turns.add_and_publish();  // After it has said that it is awake; see crew::is_at_rest().
     obey(is_bounded ? settings_.command_budget : unlimited_commands);
     if (!is_alone_) adopt_some();
     if (owed_callbacks_ != 0) pay_callbacks();
@@ -423,8 +423,10 @@ void worker::sweep(std::size_t budget) noexcept {
         if (state_of(value) != timer_state::armed || its.owner() != seat_) continue;
         crew_.cancel(name_of(index, life_of(value)));
     }
-    // Release: pairs with the look in crew::is_at_rest(); who sees it sees that this turn was counted [park: sweep].
-    if (budget != 0) is_swept_.store(true, base::memory_order_release);
+    // Relaxed: who has stopped everything, and then waits in crew::is_at_rest(), has woken us in between. So if he sees us asleep, we
+    // have published that after he has said so, and have looked at it afterwards; and then we only sleep if this was
+    // done [park: sweep].
+    if (budget != 0) is_swept_.store(true, base::memory_order_relaxed);
 }
 
 }  // namespace chime::inline v0::detail

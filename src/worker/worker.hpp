@@ -159,7 +159,8 @@ class worker final : public clock_listener {
     void time_moved() noexcept override { wake_up(); }
     [[nodiscard]] bool was_woken() const noexcept override { return !parking_.is_parked(); }
     [[nodiscard]] bool is_parked() const noexcept { return parking_.is_parked(); }
-    [[nodiscard]] bool is_swept() const noexcept { return is_swept_.load(base::memory_order_acquire); }
+    /// Relaxed: see sweep().
+    [[nodiscard]] bool is_swept() const noexcept { return is_swept_.load(base::memory_order_relaxed); }
     /// When it sleeps for something: until when. Awake: the beginning of time.
     [[nodiscard]] ordinal parked_until() const noexcept { return parking_.parked_until(); }
 
@@ -266,6 +267,7 @@ class worker final : public clock_listener {
     void make_ready(unit_index index) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] std::size_t ready_count() const noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] unit_index pop_ready() noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool take_call() noexcept CHIME_REQUIRES(owner_);
     void find_work() noexcept CHIME_REQUIRES(owner_);
     void await_lasting_work() noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] std::size_t take_injected(std::array<unit_index, ready_ring::capacity / 2>& taken) noexcept

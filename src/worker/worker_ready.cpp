@@ -38,12 +38,18 @@ unit_index worker::pop_ready() noexcept {
     return is_alone_ ? ready_.pop(units_) : ring_.pop();
 }
 
+/// Were we called? While a call is unheard nobody else is called, and what follows may take long.
+bool worker::take_call() noexcept {
+    // Seq_cst: comes after withdrawing. Relaxed, for the step that takes it: whoever has called us has counted us, from zero to
+    // one, and we count down. It does not matter which of the two comes first: after he has counted, somebody counts down from
+    // one to zero, and looks at everything then, in the one order of all seq_cst steps; so the work that he has made visible
+    // before is seen.
+    return is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_relaxed);
+}
+
 /// Gets something to do: what is nobody's, and if that is nothing, half of what another worker has.
 void worker::find_work() noexcept {
-    // Seq_cst: comes after withdrawing. While a call is unheard nobody else is called, and what follows may take long.
-    // Acquire: whoever has called us has counted us before, and we count down after it [steal: take call].
-    const bool is_called =
-        is_called_.load(base::memory_order_seq_cst) && is_called_.exchange(false, base::memory_order_acquire);
+    const bool is_called = take_call();   // [steal: take call]
     if (is_called) is_searching_ = true;  // The call has counted us.
     std::array<unit_index, ready_ring::capacity / 2> taken;
     std::size_t count = take_injected(taken);

@@ -135,8 +135,7 @@ void worker::call_heir() noexcept {
 
 /// We were called to help; somebody else has to [steal: pass call on].
 void worker::pass_on_call() noexcept {
-    // Seq_cst: comes after withdrawing, as in find_work().
-    if (!is_called_.exchange(false, base::memory_order_seq_cst)) return;
+    if (!take_call()) return;
     is_searching_ = true;
     end_search();
 }

@@ -154,9 +154,10 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
             scheduled = with_cause(scheduled, is_doomed ? wake_cause::cancelled : wake_cause::shutdown);
         }
         if (crew_.is_stopped()) scheduled |= told_flag;  // Whatever else it is told.
-        // Release: pairs with the acquire in obey_one() of who adopts it, if somebody has linked it and finds our inbox closed;
-        // otherwise the queue publishes it. What was done by who has woken it is acquired in run_scheduled().
-        if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_release)) continue;
+        // Relaxed: the queue publishes it. If somebody has linked it, he sends it to us, because it stays ours until it is
+        // unlinked; and if he finds our inbox closed, that has published all that we did before, and he passes it on to who
+        // adopts it. What was done by who has woken it is acquired in run_scheduled().
+        if (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_relaxed)) continue;
         if ((value & linked_flag) == 0) make_ready(key.slot);
         return true;
     }
@@ -165,9 +166,10 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
 void worker::abandon_suspension(const wake_key& key) noexcept {
     task_slot& its = slots_.at(key.slot);
     state_word value = its.state.load(base::memory_order_relaxed);
-    // Acquire: pairs with the release in crew::wake(); who has woken it may have written into what goes away now.
+    // Relaxed: nobody is told whether it was woken by now, so nothing may depend on it, as in destroy_task(). Who goes on because
+    // what it waits for is there has learned that from who said so.
     while (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
-                                            base::memory_order_acquire)) {}
+                                            base::memory_order_relaxed)) {}
     end_wait(its, wake_cause::completion);
 }
 
@@ -187,8 +189,8 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
     state_word scheduled = 0;
     do {
         scheduled = told | with_cause(with_phase(value + one_life, task_phase::scheduled), wake_cause::completion);
-        // Release: as in commit_suspension().
-    } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_release));
+        // Relaxed: as in commit_suspension().
+    } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_relaxed));
     if ((value & linked_flag) == 0) push_ready(current_slot_);
 }
 
@@ -356,9 +358,9 @@ void worker::end_borrowed_wait(unit_index index) noexcept {
     while (phase_of(value) != task_phase::executing) {
         // If it is ready, it stands in a ring or in an inbox: who meets it there gives the slot back.
         const state_word queued = phase_of(value) == task_phase::scheduled ? linked_flag : 0;
-        // Acquire: pairs with the release of who has moved it, as in run_scheduled().
+        // Relaxed: who has moved it is acquired in finish_task(), which follows.
         if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing) | queued,
-                                             base::memory_order_acquire))
+                                             base::memory_order_relaxed))
             continue;
         counters_.destroyed.add();
         counters_.waiting.subtract();
@@ -386,8 +388,9 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
     do {
         // Whoever holds on to it, or drains it, gives it back then [slot_word: finish].
         vacant = ((life_of(value) + 1) << life_shift) | (value & (linked_flag | locked_flag));
-        // Release: as in commit_suspension(); if nobody holds on to it, where it is free publishes it.
-    } while (!its.state.compare_exchange_weak(value, vacant, base::memory_order_release));
+        // Acquire: pairs with the release of who has moved a wait in its place: the next deadline in this slot comes after his. What
+        // we did is published as in commit_suspension(), or by where it is free.
+    } while (!its.state.compare_exchange_weak(value, vacant, base::memory_order_acquire));
     if ((vacant & (linked_flag | locked_flag)) == 0) free_slot(index);
 }
 
@@ -395,17 +398,21 @@ void worker::finish_task(unit_index index, std::coroutine_handle<> frame) noexce
 /// the stack.
 void worker::destroy_task(unit_index index) noexcept {
     task_slot& its = slots_.at(index);
-    // Acquire: pairs with the release in crew::wake(); who has woken it may have written into the frame.
-    const state_word value = its.state.load(base::memory_order_acquire);
+    // Relaxed: the same is destroyed whether somebody has woken it or not. So if only that we see it woken kept what the waker has
+    // written into the frame in order with its end, nothing would keep us from not seeing it, and then the two would race. Who
+    // writes into a frame has to be waited for by what is in it, as a completion and a token are.
+    state_word value = its.state.load(base::memory_order_relaxed);
     CHIME_CHECK(phase_of(value) != task_phase::vacant, "only what lives is destroyed");
     counters_.destroyed.add();
     counters_.waiting.subtract();
     end_timer(its, wake_cause::shutdown);
-    // A new epoch, in which nobody can wake it [slot_word: destroy].
-    // Release: as in crew::begin_task(), and nothing else carries that on.
-    its.state.store(((life_of(value) + 1) << life_shift) | static_cast<state_word>(task_phase::executing) |
-                        (value & linked_flag),
-                    base::memory_order_release);
+    state_word destroyed = 0;
+    do {
+        // A new epoch, in which nobody can wake it; who has done so a moment ago still has it in hand [slot_word: destroy].
+        destroyed = ((life_of(value) + 1) << life_shift) | static_cast<state_word>(task_phase::executing) |
+                    (value & linked_flag);
+        // Release: as in crew::begin_task(), and nothing else carries that on.
+    } while (!its.state.compare_exchange_weak(value, destroyed, base::memory_order_release));
     {
         const user_code destructors(*this);
         std::coroutine_handle<> frame = its.frame();

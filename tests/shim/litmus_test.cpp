@@ -201,6 +201,92 @@ TEST(memory, readers_of_independent_writes_may_disagree_unless_all_is_seq_cst) {
     EXPECT_FALSE(readers_disagree(seq_cst, seq_cst));
 }
 
+/// A message whose data is seq_cst on both sides: what the flag does not publish may still be seen too late.
+results message_of_seq_cst_data(std::memory_order writes, std::memory_order reads) {
+    return results_of([=] {
+        atomic<int> data{0};
+        atomic<int> flag{0};
+        int seen_flag = 0;
+        int seen_data = 0;
+        thread writer([&] {
+            data.store(1, seq_cst);
+            flag.fetch_add(1, writes);
+        });
+        thread reader([&] {
+            seen_flag = flag.load(reads);
+            seen_data = data.load(seq_cst);
+        });
+        writer.join();
+        reader.join();
+        return text(seen_flag, seen_data);
+    });
+}
+
+TEST(memory, seq_cst_steps_are_in_one_order_that_says_nothing_about_others) {
+    EXPECT_EQ(message_of_seq_cst_data(relaxed, acquire), (results{"00", "01", "10", "11"}));
+    EXPECT_EQ(message_of_seq_cst_data(release, relaxed), (results{"00", "01", "10", "11"}));
+    EXPECT_EQ(message_of_seq_cst_data(release, acquire), (results{"00", "01", "11"}));
+    EXPECT_EQ(message_of_seq_cst_data(seq_cst, seq_cst), (results{"00", "01", "11"}));
+}
+
+/// Who reads a seq_cst store with an acquire does not come behind it in the order of all seq_cst steps: the example of the
+/// paper that C++20 follows, P0668.
+bool is_in_order_though_an_acquire_is_between(std::memory_order between) {
+    return !results_of([=] {
+                atomic<int> x{0};
+                atomic<int> y{0};
+                int seen_y = 0;
+                int seen_x = 0;
+                int before = 0;
+                thread one([&] {
+                    x.store(1, seq_cst);
+                    y.store(1, release);
+                });
+                thread two([&] {
+                    before = y.fetch_add(1, between);
+                    seen_y = y.load(relaxed);
+                });
+                thread three([&] {
+                    y.store(3, seq_cst);
+                    seen_x = x.load(seq_cst);
+                });
+                one.join();
+                two.join();
+                three.join();
+                return text(before, seen_y) + text(seen_x, 0);
+            }).contains("1300");
+}
+
+TEST(memory, seq_cst_steps_come_behind_what_happened_before_only_if_that_is_seq_cst_to_the_end) {
+    EXPECT_FALSE(is_in_order_though_an_acquire_is_between(acq_rel));
+    EXPECT_TRUE(is_in_order_though_an_acquire_is_between(seq_cst));
+}
+
+/// One passes on that it has stored, and the other one stores after that or not.
+TEST(memory, a_store_comes_before_one_that_was_made_earlier_unless_it_knows_of_it) {
+    const auto last_value = [](std::memory_order writes, std::memory_order reads) {
+        return results_of([=] {
+            atomic<int> x{0};
+            atomic<int> flag{0};
+            int seen = 0;
+            thread one([&] {
+                x.store(1, relaxed);
+                flag.store(1, writes);
+            });
+            thread two([&] {
+                seen = flag.load(reads);
+                x.store(2, relaxed);
+            });
+            one.join();
+            two.join();
+            return text(seen, x.load(relaxed));
+        });
+    };
+    EXPECT_EQ(last_value(release, acquire), (results{"01", "02", "12"}));
+    EXPECT_TRUE(last_value(relaxed, acquire).contains("11"));
+    EXPECT_TRUE(last_value(release, relaxed).contains("11"));
+}
+
 TEST(memory, one_location_is_coherent_whatever_the_order) {
     const results seen = results_of([] {
         atomic<int> x{0};

@@ -303,4 +303,20 @@ CHIME_SCENARIO(ready_ring, is_not_written_over_before_a_thief_has_read_it, .shar
     require_equal(static_cast<std::uint64_t>(fillers.count()), ready_ring::capacity, "fillers");
 }
 
+/// It is full, so what the owner adds goes where the thief has been.
+CHIME_SCENARIO(ready_ring, gives_a_thief_what_was_there_when_he_came, .share = 4) {
+    auto ring = std::make_unique<ready_ring>();
+    constexpr unit_index there = 77;
+    constexpr unit_index added = 5;
+    for (std::uint32_t position = 0; position < ready_ring::capacity; ++position) {
+        require(ring->push(there), "there is room");
+    }
+    unit_index taken = no_unit;
+    thread thief([&] { taken = ring->pop(); }, "thief");
+    bool was_added = false;
+    for (int tries = 0; !was_added && tries < 4; ++tries) was_added = ring->push(added);
+    thief.join();
+    require(taken == there, "he has taken the first one");
+}
+
 }  // namespace

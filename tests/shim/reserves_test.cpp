@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/atomic.hpp"
 #include "shim/engine/explore.hpp"
 #include "shim/small_crew.hpp"
 
@@ -36,6 +37,8 @@ bool try_record(small_crew& on) {
 
 /// When the one who was asked has gone to sleep again.
 void require_record(small_crew& on, std::uint32_t asked) {
+    base::atomic<int> last{0};
+    last.store(1, base::memory_order_seq_cst);  // So that what is looked at next is not how it was before.
     while (!on->at(asked).is_parked()) shim::yield();
     require(try_record(on), "who was asked has given it away");
 }

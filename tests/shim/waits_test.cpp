@@ -263,4 +263,25 @@ CHIME_SCENARIO(task, that_ends_takes_a_sleep_in_its_place_along_though_somebody_
     loop.require_rest();
 }
 
+task<> sleep_exactly(time_point due) {
+    auto sleep = sleep_until(due);
+    co_await sleep;
+    require(shim::now() == due, "it wakes at its deadline");
+}
+
+/// The next one in this slot sleeps for its own time, and not for that which the last wait there was moved to.
+CHIME_SCENARIO(task, in_the_slot_of_one_whose_wait_was_moved_when_it_ended_sleeps_for_its_own_time, .share = 2) {
+    small_loop loop;
+    const time_point began = shim::now();
+    lent_wait lent{.delay = timer_delay(loop->timers(), began + 2h), .started = {}, .name = {}};
+    spawn_detached(*loop, lend_sleep_and_end(lent));
+    loop->timers().at(began + 1ms, [&loop, began] { spawn_detached(*loop, sleep_exactly(began + 1h)); });
+    thread driver([&] { loop->run(); }, "loop");
+    while (!lent.is_named.load(base::memory_order_acquire)) shim::yield();
+    loop->timers().postpone_until(lent.name, began + 3h);
+    driver.join();
+    require(shim::now() == began + 1h, "nobody waits for longer");
+    loop.require_rest();
+}
+
 }  // namespace

@@ -79,7 +79,9 @@ std::uint64_t atomic_load(const void* address, unsigned bytes, std::memory_order
     begin(*in, its, address);
     order = order_at(its, order);
     const std::uint64_t newest = memory::raw(address, bytes);
-    const std::uint64_t value = execution::words().load(in->view(), address, bytes, order, in->values());
+    const unsigned guess = its.foresees && order != std::memory_order_seq_cst ? in->foresees(address, bytes) : 0;
+    const std::uint64_t value = guess != 0 ? execution::words().foresee(in->view(), address, bytes, order, guess - 1)
+                                           : execution::words().load(in->view(), address, bytes, order, in->values());
     if (in->is_traced() && !its.is_quiet) {
         in->note("load " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value) +
                      (value != newest ? " OLD, newest " + hexadecimal(newest) : ""),
@@ -97,9 +99,13 @@ void atomic_store(void* address, unsigned bytes, std::uint64_t value, std::memor
     begin(*in, its, address);
     if (its.is_omitted) return;
     order = order_at(its, order);
-    execution::words().store(in->view(), address, bytes, value, order);
+    execution::words().store(in->view(), address, bytes, value, order, in->values());
+    in->remember(address, value);
     if (in->is_traced() && !its.is_quiet) {
-        in->note("store " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value), its);
+        const std::uint64_t newest = memory::raw(address, bytes);
+        in->note("store " + std::string(name_of(order)) + place(address, bytes) + hexadecimal(value) +
+                     (value != newest ? " BEFORE " + hexadecimal(newest) : ""),
+                 its);
     }
 }
 
@@ -116,10 +122,16 @@ std::uint64_t atomic_modify(void* address, unsigned bytes, change how, std::uint
     begin(*in, its, address);
     order = order_at(its, order);
     const std::uint64_t newest = memory::raw(address, bytes);
+    if (its.foresees && how == change::exchange && order == std::memory_order_relaxed) {
+        if (const unsigned guess = in->foresees(address, bytes)) {
+            return execution::words().foresee_and_store(in->view(), address, bytes, operand, order, guess - 1);
+        }
+    }
     const std::uint64_t before =
         execution::words().modify(in->view(), address, bytes, order, in->values(), [&](std::uint64_t value) {
             return its.is_omitted ? value : changed(how, value, operand, bytes);
         });
+    in->remember(address, changed(how, before, operand, bytes));
     if (in->is_traced() && !its.is_quiet) {
         in->note(std::string(name_of(how)) + " " + name_of(order) + place(address, bytes) + hexadecimal(before) +
                      " -> " + hexadecimal(changed(how, before, operand, bytes)) +

@@ -22,6 +22,7 @@ namespace chime::shim {
 /// How an execution has ended.
 struct outcome {
     bool has_failed = false;
+    bool has_foreseen = false;  ///< What was stored later; it has come true.
     std::string message;
     std::uint32_t steps = 0;
     std::uint32_t decisions = 0;  ///< Steps at which there was somebody else to run.
@@ -83,6 +84,9 @@ class execution {
     [[nodiscard]] time_point now() const noexcept { return now_; }
     [[nodiscard]] memory::choice values() noexcept { return {pick_value, this}; }
     [[nodiscard]] bool fails_spuriously();
+    /// What this load gives is stored later: 0, it is not so; otherwise the number of the guess, from one on.
+    [[nodiscard]] unsigned foresees(const void* address, unsigned bytes);
+    void remember(const void* address, std::uint64_t value);
     /// True: there is no memory for what this thread asks for. See scarce_memory.
     [[nodiscard]] bool refuses_memory();
     unsigned refusals_left = 0;

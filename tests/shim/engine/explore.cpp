@@ -32,6 +32,7 @@ outcome usual(const std::function<void()>& body) {
 
 void keep(finding& found, outcome& ended) {
     found.has_failed = true;
+    found.has_foreseen = ended.has_foreseen;
     found.message = std::move(ended.message);
     found.shortest = std::move(ended.taken);
 }

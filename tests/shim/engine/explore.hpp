@@ -36,6 +36,7 @@ struct registration {
 /// What was found out about a scenario.
 struct finding {
     bool has_failed = false;
+    bool has_foreseen = false;  ///< It takes a load that gives what is stored later.
     std::string message;
     std::uint64_t seed = 0;  ///< Zero: not found by a seed.
     schedule shortest;

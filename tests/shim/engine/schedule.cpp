@@ -96,6 +96,10 @@ class drawn : public strategy {
         if (!random.one_in(stale_one_in_)) return 0;
         return random.below(count);
     }
+    [[nodiscard]] unsigned foresees(choice_point, unsigned count) override {
+        constexpr unsigned odds = 3;
+        return random.one_in(odds) ? 1 + random.below(count) : 0;
+    }
     [[nodiscard]] bool fails_spuriously(choice_point) override { return random.one_in(spurious_one_in_); }
     [[nodiscard]] bool refuses_memory(choice_point) override { return refusals_.one_in(refusal_one_in_); }
     [[nodiscard]] unsigned pick_false_alarm(choice_point, const std::vector<unsigned>& sleepers) override {

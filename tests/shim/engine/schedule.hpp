@@ -55,6 +55,8 @@ class strategy {
     [[nodiscard]] virtual unsigned pick_thread(choice_point where, const candidates& among) = 0;
     /// 0: the newest value. `is_near` as above.
     [[nodiscard]] virtual unsigned pick_value(choice_point where, unsigned count, bool is_near) = 0;
+    /// 0: the load gives nothing that is stored later; otherwise which of so many guesses, from one on.
+    [[nodiscard]] virtual unsigned foresees(choice_point, unsigned) { return 0; }
     /// Whatever is touched here, the strategy wants to know of it.
     [[nodiscard]] virtual bool cares_for(const site&) const noexcept { return false; }
     [[nodiscard]] virtual bool fails_spuriously(choice_point) { return false; }

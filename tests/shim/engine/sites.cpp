@@ -38,6 +38,7 @@ std::uint32_t hash_of(std::string_view text) noexcept {
 }
 
 bool is_focus_set = false;
+bool is_any_foreseeing = false;
 
 constexpr bool has_acquire(std::memory_order order) noexcept {
     return order != std::memory_order_relaxed && order != std::memory_order_release;
@@ -85,6 +86,14 @@ void set_focus(site& where) noexcept {
 
 bool has_focus() noexcept {
     return is_focus_set;
+}
+
+void let_foresee(site& where) noexcept {
+    is_any_foreseeing = where.foresees = true;
+}
+
+bool does_any_foresee() noexcept {
+    return is_any_foreseeing;
 }
 
 const std::vector<site*>& all_sites() noexcept {

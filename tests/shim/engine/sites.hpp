@@ -41,6 +41,10 @@ struct site {
     weakening weakened = weakening::none;
     bool is_omitted = false;  ///< The operation is not done: what was there stays there.
 
+    /// Loads here may give what is stored later: see memory::foresee(). Only where it was asked for, because what follows from a
+    /// wrong guess may be anything.
+    bool foresees = false;
+
     // Where random strategies look closer.
     std::uint32_t hash = 0;        ///< Of the place, the same in every program.
     bool is_in_focus = false;      ///< It was asked for.
@@ -55,6 +59,10 @@ struct site {
 /// From now on random strategies look closer at this place, and at all that touch what it touches.
 void set_focus(site& where) noexcept;
 [[nodiscard]] bool has_focus() noexcept;
+
+/// From now on loads at this place may give what is stored later.
+void let_foresee(site& where) noexcept;
+[[nodiscard]] bool does_any_foresee() noexcept;
 
 /// All that were met so far.
 [[nodiscard]] const std::vector<site*>& all_sites() noexcept;

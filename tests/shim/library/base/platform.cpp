@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "base/check.hpp"
 #include "base/clock.hpp"
-#include "base/descriptor_watch.hpp"
-#include "base/event_descriptor.hpp"
 #include "base/futex.hpp"
 #include "base/thread.hpp"
-#include "base/timer_descriptor.hpp"
 #include "shim/engine/execution.hpp"
 #include "shim/engine/sync.hpp"
 
@@ -110,37 +107,6 @@ void name_this_thread(std::string_view name) noexcept {
     if (in == nullptr) return;
     const execution::pause own;
     in->running().name = name;
-}
-
-// --- Descriptors.
-
-void descriptor::reset(int fd) noexcept {
-    if (fd_ != none) shim::close_descriptor(fd_);
-    fd_ = fd;
-}
-
-event_descriptor::event_descriptor() : descriptor_(shim::new_event()) {}
-
-void event_descriptor::signal() const noexcept {
-    shim::signal_event(descriptor_.get());
-}
-
-bool event_descriptor::drain() const noexcept {
-    return shim::drain(descriptor_.get());
-}
-
-timer_descriptor::timer_descriptor() : descriptor_(shim::new_timer()) {}
-
-void timer_descriptor::set(time_point deadline) const noexcept {
-    shim::set_timer(descriptor_.get(), deadline);
-}
-
-bool timer_descriptor::drain() const noexcept {
-    return shim::drain(descriptor_.get());
-}
-
-descriptor watch_either(int first, int second) {
-    return descriptor(shim::new_watch(first, second));
 }
 
 }  // namespace chime::inline v0::base
