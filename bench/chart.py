@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Draws the chart of the README: chart.py REPORT.json CHART.svg [N]"""
 
-import json
 import sys
 
-from measured import colour, is_ours, number, size
+from measured import colour, is_ours, number, read_report, size
 
 WORKLOADS = {"timeout_churn": "cancel one, arm one", "fire": "arm one, let it fire", "keep_alive": "postpone one"}
 CONTENDERS = ["boost.asio", "libuv", "libevent", "libev", "std.multimap", "std.priority_queue", "go", "tokio",
@@ -64,8 +63,7 @@ def chart(rows, n):
 def main(arguments):
     if len(arguments) not in (2, 3):
         raise SystemExit(__doc__)
-    with open(arguments[0], encoding="utf-8") as file:
-        rows = json.load(file)["rows"]
+    rows = read_report(arguments[0])["rows"]
     text = chart(rows, int(arguments[2]) if len(arguments) == 3 else 100_000)
     with open(arguments[1], "w", encoding="utf-8") as file:
         file.write(text)

@@ -32,6 +32,18 @@ COLOURS = {
 }
 
 
+def read_report(path):
+    """What chime_bench has written there; ends the program, with what to do, if it has not."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        if all(part in report for part in ("rows", "early", "workloads", "contenders", "reference")):
+            return report
+    except (ValueError, TypeError):
+        pass
+    raise SystemExit(f"{path} is no report; scripts/bench --report FILE writes one")
+
+
 def colour(contender):
     return COLOURS.get(contender, "#3d7bfd" if is_ours(contender) else "#888888")
 
@@ -93,8 +105,7 @@ class Report:
 
     @staticmethod
     def read(path):
-        with open(path, encoding="utf-8") as file:
-            return Report(json.load(file))
+        return Report(read_report(path))
 
     def cases(self, workload):
         return sorted({case for name, _, case in self.medians if name == workload})

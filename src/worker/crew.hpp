@@ -48,23 +48,15 @@ class crew {
     /// a loop end before the call returns that has done so: the loop's thread is free to destroy everything then.
     class visit {
      public:
-        explicit visit(const crew& visited) noexcept : visited_(visited.here() == nullptr ? &visited : nullptr) {
-            if (visited_ == nullptr) return;
-            before_ = std::exchange(innermost, this);
-            // Seq_cst: comes before the look at whether everything stops.
-            visited_->visitors_.fetch_add(1, base::memory_order_seq_cst);
-        }
+        explicit visit(const crew& visited) noexcept : visit(visited, visited.visitors_) {}
         visit(const visit&) = delete;
         visit& operator=(const visit&) = delete;
         ~visit() {
             if (visited_ == nullptr) return;
             innermost = before_;
-            // Release: pairs with the acquire in wait_for_visitors().
-            visited_->visitors_.fetch_sub(1, base::memory_order_release);
+            // Release: pairs with the acquire of who waits for it.
+            among_->fetch_sub(1, base::memory_order_release);
         }
-
-        /// Or is this thread one of its workers, for whom nobody waits?
-        [[nodiscard]] bool is_counted() const noexcept { return visited_ != nullptr; }
 
         /// Is this thread in the middle of one, and would wait for itself?
         [[nodiscard]] static bool is_under_way(const crew& visited) noexcept {
@@ -73,31 +65,43 @@ class crew {
             return each != nullptr;
         }
 
+     protected:
+        visit(const crew& visited, base::atomic<std::uint32_t>& among) noexcept
+            : visited_(visited.here() == nullptr ? &visited : nullptr), among_(&among) {
+            if (visited_ == nullptr) return;
+            before_ = std::exchange(innermost, this);
+            // Seq_cst: comes before the look at whether everything stops.
+            among_->fetch_add(1, base::memory_order_seq_cst);
+        }
+
+        /// Counts among others from now on.
+        void change_to(base::atomic<std::uint32_t>& others) noexcept {
+            if (visited_ == nullptr) return;
+            others.fetch_add(1, base::memory_order_relaxed);  // The next step publishes it.
+            // Release: as above. Who has waited until we are not among these any more knows that we are among the others.
+            std::exchange(among_, &others)->fetch_sub(1, base::memory_order_release);
+        }
+
      private:
         [[gnu::tls_model("initial-exec")]] static thread_local constinit const visit* innermost;
 
         const crew* visited_;
+        base::atomic<std::uint32_t>* among_;
         const visit* before_ = nullptr;
     };
 
-    /// A visit that brings a task: whoever shuts down waits for it too, so that the task is refused or is seen. Other visits
-    /// may run destructors of users, which may wait for that very shutdown.
-    class sending {
+    /// A visit that brings a task or a timer: whoever shuts down waits for it, too, so that what it brings is refused or is seen.
+    /// Nobody waits there for other visits, because they may run destructors of users, which may wait for that very shutdown.
+    class sending : public visit {
      public:
-        explicit sending(const crew& visited) noexcept : visiting_(visited), visited_(visited) {
-            // Seq_cst: comes before the look at whether everything stops.
-            if (visiting_.is_counted()) visited_.senders_.fetch_add(1, base::memory_order_seq_cst);
-        }
-        sending(const sending&) = delete;
-        sending& operator=(const sending&) = delete;
-        ~sending() {
-            // Release: pairs with the acquire in wait_for_senders().
-            if (visiting_.is_counted()) visited_.senders_.fetch_sub(1, base::memory_order_release);
-        }
+        explicit sending(const crew& visited) noexcept
+            : visit(visited, visited.senders_), visitors_(visited.visitors_) {}
+
+        /// It has brought what it had, and goes on as any other visit.
+        void stay() noexcept { change_to(visitors_); }
 
      private:
-        const visit visiting_;
-        const crew& visited_;
+        base::atomic<std::uint32_t>& visitors_;
     };
 
     /// With one worker, in seat 0, and room for `seats`. Throws std::bad_alloc.
@@ -216,12 +220,15 @@ class crew {
         completion* who;
     };
 
-    // crew.cpp
-    void wait_for_visitors() const noexcept;
-    void wait_for_senders() const noexcept;
+    // crew_ends.cpp
+    void tell_of_rest() noexcept;
     void end_workers() noexcept;
     void destroy_tasks() noexcept;
     void destroy_timers() noexcept;
+    void wait_for_visitors() const noexcept;
+    void wait_for_senders() const noexcept;
+
+    // crew.cpp
     [[nodiscard]] worker& owner_of(const timed& its) const noexcept { return at(its.owner()); }
     [[nodiscard]] worker& await(std::uint32_t seat) const noexcept;
     /// Is it ours to touch, because this thread drives the worker that owns it?
@@ -235,7 +242,6 @@ class crew {
     void ring_owner(const timed& its, ordinal deadline) noexcept;
     void raise_left_number(std::uint64_t least) noexcept;
     void call_somebody() noexcept;
-    void tell_of_rest() noexcept;
     [[nodiscard]] bool has_unowned_work() const noexcept;
     [[nodiscard]] bool has_ready_work() const noexcept;
     [[nodiscard]] bool is_anybody_parked() const noexcept;
@@ -249,7 +255,7 @@ class crew {
     [[nodiscard]] arming begin_arming_elsewhere();
     timer_handle arm_elsewhere(unit_index index, const closure_operations& operations, wait_limit limit) noexcept;
     void count_arm_elsewhere(worker& target) noexcept;
-    void end_if_stopped(timer_handle made) noexcept;
+    void end_if_stopped(timer_handle made, sending& bringing) noexcept;
     [[nodiscard]] base::atomic<const void*>& location_of(unit_index index) const noexcept;
     [[nodiscard]] ordinal deadline_of(wait_limit limit) const noexcept;
     /// Does it name a record of this crew, whoever made it up? In one comparison: if it is of another runtime, the difference is
@@ -325,7 +331,7 @@ class crew {
 
     base::atomic<std::uint32_t> guards_{0};            ///< Those who keep a loop from being out of work.
     mutable base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are in the middle of something here.
-    mutable base::atomic<std::uint32_t> senders_{0};   ///< Those among them who bring a task.
+    mutable base::atomic<std::uint32_t> senders_{0};   ///< The same, as long as they bring something.
     base::futex_word ended_runs_{0};                   ///< Changes when a run ends that somebody waits for.
     base::futex_word rest_bell_{0};                    ///< While closing: rung by a worker that goes to sleep.
     base::mutex waiters_mutex_;

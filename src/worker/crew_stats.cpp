@@ -220,10 +220,12 @@ void crew::find_overdue(ordinal now, std::span<overdue_timers> by_seat) const no
 }
 
 const char* crew::reason_of_stop() const noexcept {
-    if (is_alone_) return "the timers of this context were stopped, for good";
+    if (is_alone_)
+        return "the timers of this context were stopped, for good; where that may be, ask with the try_ call";
     // Relaxed: it is only told. Both are the end, and who was shut down was stopped before.
-    return is_closing_.load(base::memory_order_relaxed) ? "the runtime was shut down, for good"
-                                                        : "the timers of this runtime were stopped, for good";
+    return is_closing_.load(base::memory_order_relaxed)
+               ? "the runtime was shut down, for good; what may run meanwhile asks with the try_ call"
+               : "the timers of this runtime were stopped, for good; where that may be, ask with the try_ call";
 }
 
 /// One line: how many lines of each kind follow. A task that sleeps has a timer, too, and counts as a task alone.

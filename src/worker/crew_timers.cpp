@@ -99,7 +99,7 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
     callback& its = callbacks_.at(index);
     its.operations.store(&operations, base::memory_order_relaxed);
     const state_word vacant = its.state.load(base::memory_order_relaxed);
-    const visit visiting(*this);
+    sending bringing(*this);
     worker& target = choose_worker();
     const ordinal deadline = deadline_of(limit);
     its.set_deadline(deadline);
@@ -110,15 +110,17 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
                     base::memory_order_release);
     send(index, its, deadline);
     const timer_handle made = name_of(index, life_of(vacant), target.seat_);
-    end_if_stopped(made);
+    end_if_stopped(made, bringing);
     return made;
 }
 
 /// What was armed while everything stopped may have been overlooked. Seq_cst: it was armed before; whoever stops says so
 /// before he looks for what is armed [park: end late arm].
-void crew::end_if_stopped(timer_handle made) noexcept {
-    if (is_stopped_.load(base::memory_order_seq_cst)) [[unlikely]]
-        cancel(made);
+void crew::end_if_stopped(timer_handle made, sending& bringing) noexcept {
+    if (!is_stopped_.load(base::memory_order_seq_cst)) [[likely]]
+        return;
+    bringing.stay();
+    cancel(made);
 }
 
 void crew::count_arm_elsewhere(worker& target) noexcept {
@@ -128,7 +130,7 @@ void crew::count_arm_elsewhere(worker& target) noexcept {
 }
 
 timer_handle crew::arm_with_extra(const arming& begun, const arming_details& details) {
-    const visit visiting(*this);
+    sending bringing(*this);
     const unit_index index = begun.index;
     callback& its = callbacks_.at(index);
     its.operations.store(details.operations, base::memory_order_relaxed);
@@ -141,6 +143,7 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
     try {
         its.set_extra(new callback_extra{.period_ns = details.period_ns, .policy = details.policy, .watch = {}});
     } catch (...) {
+        bringing.stay();
         destroy_closure(its, false);
         abandon_arming(begun);
         throw;
@@ -174,10 +177,11 @@ timer_handle crew::arm_with_extra(const arming& begun, const arming_details& det
         const state_word ending = with_state(preparing, timer_state::ending) + one_life;
         its.state.store(ending, base::memory_order_relaxed);
         if (mine != nullptr) mine->settle_notes();
+        bringing.stay();
         end_cancelled(index, ending);
     } else if (mine == nullptr) {
         send(index, its, deadline);
-        end_if_stopped(made);
+        end_if_stopped(made, bringing);
     } else if (!is_relative_here) {
         mine->settle_notes();
         mine->place(index, its, deadline);

@@ -102,8 +102,9 @@ struct closure_in {
         if constexpr (fits) {
             std::construct_at(static_cast<Function*>(storage), std::forward<Source>(source));
         } else {
-            static_assert(alignof(Function) <= frame_alignment,
-                          "a closure must not be aligned more strictly than a frame");
+            static_assert(
+                alignof(Function) <= frame_alignment,
+                "a closure is aligned to 16 bytes at most: let it hold a pointer to what is aligned more strictly");
             void* const memory = take_frame(sizeof(Function));
             try {
                 std::construct_at(static_cast<Function*>(memory), std::forward<Source>(source));
