@@ -160,7 +160,9 @@ class crew {
     /// Threads that were here before the fork are in the parent.
     [[nodiscard]] bool is_in_forked_child() const noexcept { return base::fork_number() != fork_; }
     /// Somebody is in the middle of something here, or was when the process was forked.
-    [[nodiscard]] bool is_visited() const noexcept { return visitors_.load(base::memory_order_acquire) != 0; }
+    [[nodiscard]] bool is_visited() const noexcept {
+        return senders_.load(base::memory_order_acquire) != 0 || visitors_.load(base::memory_order_acquire) != 0;
+    }
 
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
     [[nodiscard]] time_point followed_now() const noexcept;
