@@ -357,11 +357,10 @@ class worker final : public clock_listener {
     void end_timer(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
     void end_wait(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
     void resume(unit_index index, wake_cause cause) CHIME_REQUIRES(owner_);
-    void end_borrowed_wait(unit_index index) noexcept CHIME_REQUIRES(owner_);
+    void end_borrowed_wait(unit_index index, bool is_condemned) noexcept CHIME_REQUIRES(owner_);
     void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept CHIME_REQUIRES(owner_);
     void destroy_task(unit_index index) noexcept CHIME_REQUIRES(owner_);
     bool run_scheduled(unit_index index) CHIME_REQUIRES(owner_);
-    bool give_back_ended(unit_index index) noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] task_slot& current_slot() const noexcept CHIME_REQUIRES(owner_) { return slots_.at(current_slot_); }
     void require_wait() const CHIME_REQUIRES(owner_);
 

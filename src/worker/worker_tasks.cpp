@@ -280,8 +280,7 @@ void worker::fire_sleeper(unit_index index, state_word value, ordinal now) {
 bool worker::run_scheduled(unit_index index) {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
-    if (phase_of(value) != task_phase::scheduled) [[unlikely]]
-        return give_back_ended(index);
+    CHIME_CHECK(phase_of(value) == task_phase::scheduled, "I2: what is ready was scheduled, once");
     do {
         // Somebody is writing its deadline; nobody waits for him [slot_word: put back].
         if ((value & locked_flag) != 0) {
@@ -298,18 +297,6 @@ bool worker::run_scheduled(unit_index index) {
     return true;
 }
 
-/// The task has ended while a coroutine beside it was ready in its place: see end_borrowed_wait().
-bool worker::give_back_ended(unit_index index) noexcept {
-    task_slot& its = slots_.at(index);
-    its.set_number(unnumbered());
-    // Acquire: pairs with the release in finish_task(). Release: as in obey_one().
-    const state_word value = its.state.fetch_and(~linked_flag, base::memory_order_acq_rel);
-    CHIME_CHECK(phase_of(value) == task_phase::vacant && (value & linked_flag) != 0,
-                "I2: what is ready was scheduled, once");
-    if ((value & locked_flag) == 0) free_slot(index);  // Otherwise whoever holds the lock sends it to its owner.
-    return true;
-}
-
 /// Runs a task until it waits again or ends. Nothing resumes inside a resumption: only the turn calls this.
 void worker::resume(unit_index index, wake_cause cause) {
     task_slot& its = slots_.at(index);
@@ -323,7 +310,7 @@ void worker::resume(unit_index index, wake_cause cause) {
             const bool is_condemned = std::exchange(mine.is_condemned_, false);
             // From here on the slot may be anybody's, unless one of these says that it still is ours.
             if (mine.ended_) {
-                mine.end_borrowed_wait(index);
+                mine.end_borrowed_wait(index, is_condemned);
                 mine.finish_task(index, std::exchange(mine.ended_, nullptr));
             } else if (is_condemned) {
                 mine.destroy_task(index);
@@ -352,14 +339,16 @@ void worker::resume(unit_index index, wake_cause cause) {
 
 /// A coroutine that the task has started beside itself, and that is no task, may have taken the task's place to wait in.
 /// Nobody will resume it any more: its wait ends with the task [slot_word: end borrowed wait].
-void worker::end_borrowed_wait(unit_index index) noexcept {
+void worker::end_borrowed_wait(unit_index index, bool is_condemned) noexcept {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
-    while (phase_of(value) != task_phase::executing) {
-        // If it is ready, it stands in a ring or in an inbox: who meets it there gives the slot back.
-        const state_word queued = phase_of(value) == task_phase::scheduled ? linked_flag : 0;
+    // Who is condemned was left where it stood, and nobody resumes it either. If it has only yielded, it stands as it ran.
+    const auto is_borrowed = [&] {
+        return phase_of(value) == task_phase::idle || (is_condemned && phase_of(value) != task_phase::scheduled);
+    };
+    while (is_borrowed()) {
         // Relaxed: who has moved it is acquired in finish_task(), which follows.
-        if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing) | queued,
+        if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
                                              base::memory_order_relaxed))
             continue;
         counters_.destroyed.add();
@@ -367,6 +356,10 @@ void worker::end_borrowed_wait(unit_index index) noexcept {
         end_timer(its, wake_cause::cancelled);
         return;
     }
+    CHIME_CHECK_USE(
+        phase_of(value) == task_phase::executing,
+        "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
+        "await it, or spawn it");
 }
 
 /// The task is through: its frame goes, its slot is free, unless it is in an inbox or locked (models/slot_word.pml).

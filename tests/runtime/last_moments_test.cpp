@@ -207,11 +207,6 @@ TEST(io_context, is_given_work_by_the_last_destructors_of_a_thread) {
 
 // --- A coroutine that somebody starts beside a task.
 
-task<> count_up(int& count) {
-    ++count;
-    co_return;
-}
-
 eager sleep_eagerly() {
     co_await sleep_for(1s);
 }
@@ -236,41 +231,9 @@ task<> lend_after(duration delay) {
     const eager beside = sleep_eagerly();
 }
 
-task<> stop_and_lend(timers& home) {
-    co_await sleep_for(1ms);
-    home.stop();
-    const eager beside = sleep_eagerly();
-}
-
-/// Whoever takes the place of one that has ended is somebody else.
-void expect_room_for_others(testing::virtual_context& context) {
-    int others = 0;
-    for (int count = 0; count < 3; ++count) spawn_detached(*context, count_up(others));
-    context.advance(1ms);
-    EXPECT_EQ(others, 3);
-    EXPECT_EQ(context->timers().stats().tasks, 0U);
-    check_ledger(*context);
-}
-
 TEST(task, that_has_lent_its_wait_may_end) {
     testing::virtual_context context;
     spawn_detached(*context, lend_after(1ms));
-    context.advance(10ms);
-    expect_room_for_others(context);
-}
-
-TEST(task, that_has_lent_its_wait_may_end_when_it_was_cancelled) {
-    testing::virtual_context context;
-    auto lending = spawn(*context, lend_after(1ms));
-    context.advance(0ms);
-    lending.cancel();
-    context.advance(10ms);
-    expect_room_for_others(context);
-}
-
-TEST(task, that_has_lent_its_wait_may_end_when_everything_has_stopped) {
-    testing::virtual_context context;
-    spawn_detached(*context, stop_and_lend(context->timers()));
     context.advance(10ms);
     EXPECT_EQ(context->timers().stats().tasks, 0U);
     check_ledger(*context);

@@ -26,8 +26,8 @@
  *   See task.that_sleeps_deep_inside_of_others_ends_with_its_loop in tests/shim/waits_test.cpp.
  * - A sleep that is adopted after everything was stopped, which accept() tells: it has one owner here. See
  *   shutdown.* in tests/shim/runtime_test.cpp.
- * - A task that ends while the coroutine in its place is ready already: the mark that it is linked stands for the queue then,
- *   and whoever meets the slot there gives it back. See task.that_has_lent_its_wait_* in tests/runtime/last_moments_test.cpp.
+ * - A task that ends while the coroutine in its place is being woken, or told that everything stops: that is a misuse, and
+ *   ends the program. Who was told before is not: see task.that_has_lent_its_wait_* in tests/runtime/last_moments_test.cpp.
  *
  * M_EPOCH_KEPT           a wait does not begin a new epoch
  * M_EPOCH_RESET          the next task in the slot counts its epochs from the beginning
