@@ -404,8 +404,8 @@ void worker::destroy_task(unit_index index) noexcept {
         // A new epoch, in which nobody can wake it; who has done so a moment ago still has it in hand [slot_word: destroy].
         destroyed = ((life_of(value) + 1) << life_shift) | static_cast<state_word>(task_phase::executing) |
                     (value & linked_flag);
-        // Release: as in crew::begin_task(), and nothing else carries that on.
-    } while (!its.state.compare_exchange_weak(value, destroyed, base::memory_order_release));
+        // Relaxed: a step that reads and writes carries on what crew::begin_task() has released.
+    } while (!its.state.compare_exchange_weak(value, destroyed, base::memory_order_relaxed));
     {
         const user_code destructors(*this);
         std::coroutine_handle<> frame = its.frame();
