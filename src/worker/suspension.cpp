@@ -47,13 +47,15 @@ timer_handle limit_suspension(const wake_key& key, wait_limit limit) {
 bool commit_suspension(const wake_key& key) noexcept {
     worker* const here = worker::current();
     worker::assume_owner(here);
+    CHIME_CHECK_USE(here != nullptr && here->is_suspending(key),
+                    "a wait is committed by the task that has prepared it, in the same await_suspend, once");
     return here->commit_suspension(key);
 }
 
 void abandon_suspension(const wake_key& key) noexcept {
     worker* const here = worker::current();
     worker::assume_owner(here);
-    here->abandon_suspension(key);
+    if (here != nullptr) here->abandon_suspension(key);
 }
 
 bool yield_task(crew* home, std::coroutine_handle<> frame, promise_base* promise, if_refused then) {

@@ -136,6 +136,10 @@ class worker final : public clock_listener {
     timer_handle limit_suspension(const wake_key& key, wait_limit limit) CHIME_REQUIRES(owner_);
     bool commit_suspension(const wake_key& key) noexcept CHIME_REQUIRES(owner_);
     void abandon_suspension(const wake_key& key) noexcept CHIME_REQUIRES(owner_);
+    /// Has the current task begun this wait, and not ended it yet?
+    [[nodiscard]] bool is_suspending(const wake_key& key) const noexcept CHIME_REQUIRES(owner_) {
+        return current_slot_ == key.slot && waits_in_ == key.epoch && key.home == &crew_;
+    }
     void yield(std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
     /// The task goes to another crew. False, or an exception as if_refused says: it was refused, and the task stays.
     /// Throws std::system_error: errc::not_in_a_task; std::bad_alloc.
@@ -357,7 +361,7 @@ class worker final : public clock_listener {
     void end_timer(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
     void end_wait(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
     void resume(unit_index index, wake_cause cause) CHIME_REQUIRES(owner_);
-    void end_borrowed_wait(unit_index index, bool is_condemned) noexcept CHIME_REQUIRES(owner_);
+    void end_lent_wait(unit_index index, std::uint64_t epoch, bool is_condemned) noexcept CHIME_REQUIRES(owner_);
     void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept CHIME_REQUIRES(owner_);
     void destroy_task(unit_index index) noexcept CHIME_REQUIRES(owner_);
     bool run_scheduled(unit_index index) CHIME_REQUIRES(owner_);
@@ -403,6 +407,9 @@ class worker final : public clock_listener {
     const std::size_t quick_arms_;  ///< How many may be noted before it is time to stamp; none if places are recorded.
 
     unit_index current_slot_ CHIME_GUARDED_BY(owner_) = no_unit;
+    static constexpr std::uint64_t no_epoch = ~std::uint64_t{0};
+    /// The epoch of the wait that the current task has begun: from then on its slot may be anybody's. None: it executes.
+    std::uint64_t waits_in_ CHIME_GUARDED_BY(owner_) = no_epoch;
     wake_cause cause_ CHIME_GUARDED_BY(owner_) = wake_cause::timer;
     /// The outermost frame of the current task, when it is through.
     std::coroutine_handle<> ended_ CHIME_GUARDED_BY(owner_);

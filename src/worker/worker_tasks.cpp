@@ -31,8 +31,7 @@ constexpr state_word step(task_phase from, task_phase to) noexcept {
 /// Not outside of a task, and not in a coroutine that a task has started beside itself: the task goes on meanwhile.
 /// Throws std::system_error: errc::not_in_a_task.
 void worker::require_wait() const {
-    if (current_slot_ != no_unit &&
-        phase_of(current_slot().state.load(base::memory_order_relaxed)) == task_phase::executing) [[likely]]
+    if (current_slot_ != no_unit && waits_in_ == no_epoch) [[likely]]
         return;
     refuse_wait();
 }
@@ -113,7 +112,8 @@ wake_key worker::begin_suspension(std::coroutine_handle<> frame, promise_base* p
     // else; commit_suspension() publishes the frame [slot_word: suspend].
     const state_word before =
         its.state.fetch_add(one_life + step(task_phase::executing, task_phase::suspending), base::memory_order_relaxed);
-    return {&crew_, current_slot_, life_of(before) + 1};
+    waits_in_ = life_of(before) + 1;
+    return {&crew_, current_slot_, waits_in_};
 }
 
 timer_handle worker::limit_suspension(const wake_key& key, wait_limit limit) {
@@ -133,6 +133,7 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
             // Acquire: pairs with the release in crew::wake().
             const state_word executing = with_phase(value, task_phase::executing);
             if (!its.state.compare_exchange_weak(value, executing, base::memory_order_acquire)) continue;
+            waits_in_ = no_epoch;
             end_wait(its, cause_of(value));
             return false;
         }
@@ -164,12 +165,14 @@ bool worker::commit_suspension(const wake_key& key) noexcept {
 }
 
 void worker::abandon_suspension(const wake_key& key) noexcept {
+    if (!is_suspending(key)) return;  // It belongs to a wait that is over, or to another task.
     task_slot& its = slots_.at(key.slot);
     state_word value = its.state.load(base::memory_order_relaxed);
     // Relaxed: nobody is told whether it was woken by now, so nothing may depend on it, as in destroy_task(). Who goes on because
     // what it waits for is there has learned that from who said so.
     while (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
                                             base::memory_order_relaxed)) {}
+    waits_in_ = no_epoch;
     end_wait(its, wake_cause::completion);
 }
 
@@ -182,6 +185,7 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
     const bool is_closing = crew_.is_closing_.load(base::memory_order_relaxed);
     if (is_closing && (value & told_flag) != 0) [[unlikely]] {
         is_condemned_ = true;  // It was told before, and would go on for ever [slot_word: condemn yielding].
+        waits_in_ = life_of(value);
         return;
     }
     const state_word told = is_closing ? told_flag : 0;
@@ -191,6 +195,7 @@ void worker::yield(std::coroutine_handle<> frame, promise_base* promise) {
         scheduled = told | with_cause(with_phase(value + one_life, task_phase::scheduled), wake_cause::completion);
         // Relaxed: as in commit_suspension().
     } while (!its.state.compare_exchange_weak(value, scheduled, base::memory_order_relaxed));
+    waits_in_ = life_of(scheduled);
     if ((value & linked_flag) == 0) push_ready(current_slot_);
 }
 
@@ -216,6 +221,7 @@ bool worker::depart_to(crew& other, std::coroutine_handle<> frame, promise_base*
         other.location_of(seat).store(where, base::memory_order_relaxed);
     }
     has_departed_ = true;  // The slot is given back when the frame has let go of this thread's stack.
+    waits_in_ = life_of(its.state.load(base::memory_order_relaxed));
     const state_word vacant = next.state.load(base::memory_order_relaxed);
     const state_word scheduled = with_cause(with_phase(vacant, task_phase::scheduled), wake_cause::completion);
     next.set_number(timed::unnumbered | other.first().seat_);
@@ -301,16 +307,18 @@ bool worker::run_scheduled(unit_index index) {
 void worker::resume(unit_index index, wake_cause cause) {
     task_slot& its = slots_.at(index);
     const std::coroutine_handle<> frame = its.frame();
-    const std::uint64_t epoch = life_of(its.state.load(base::memory_order_relaxed));
     end_wait(its, cause);
     current_slot_ = index;
+    bool has_let_go = false;
     struct end_of_task {
         ~end_of_task() {
             mine.current_slot_ = no_unit;
+            const std::uint64_t waits_in = std::exchange(mine.waits_in_, no_epoch);
+            has_let_go = waits_in != no_epoch || mine.ended_;
             const bool is_condemned = std::exchange(mine.is_condemned_, false);
             // From here on the slot may be anybody's, unless one of these says that it still is ours.
             if (mine.ended_) {
-                mine.end_borrowed_wait(index, is_condemned);
+                if (waits_in != no_epoch) mine.end_lent_wait(index, waits_in, is_condemned);
                 mine.finish_task(index, std::exchange(mine.ended_, nullptr));
             } else if (is_condemned) {
                 mine.destroy_task(index);
@@ -321,45 +329,43 @@ void worker::resume(unit_index index, wake_cause cause) {
         }
         worker& mine;
         unit_index index;
+        bool& has_let_go;
     };
     {
-        const end_of_task at_the_end{*this, index};
+        const end_of_task at_the_end{*this, index, has_let_go};
         offer_work();
         const user_code running(*this);
         frame.resume();
     }
-    const state_word after = its.state.load(base::memory_order_relaxed);
     CHIME_CHECK_USE(
-        phase_of(after) != task_phase::executing || life_of(after) != epoch,
+        has_let_go,
         "a task suspends through an awaitable of chime, or one that is built on timer_cell: await no other, "
         "because nobody would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
     if (failure_) [[unlikely]]
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-/// A coroutine that the task has started beside itself, and that is no task, may have taken the task's place to wait in.
-/// Nobody will resume it any more: its wait ends with the task [slot_word: end borrowed wait].
-void worker::end_borrowed_wait(unit_index index, bool is_condemned) noexcept {
+/// A coroutine that the task has started beside itself, and that is no task, has taken the task's place to wait in, in this
+/// epoch. Nobody will resume it any more: its wait ends with the task [slot_word: end lent wait]. If somebody has woken it by
+/// then, it is about to run in the place of a task that is gone, or does so on another worker already: no way on from there.
+void worker::end_lent_wait(unit_index index, std::uint64_t epoch, bool is_condemned) noexcept {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
     // Who is condemned was left where it stood, and nobody resumes it either. If it has only yielded, it stands as it ran.
-    const auto is_borrowed = [&] {
-        return phase_of(value) == task_phase::idle || (is_condemned && phase_of(value) != task_phase::scheduled);
+    const auto is_still_there = [&, is_here = !has_departed_] {
+        return is_here && life_of(value) == epoch &&
+               (phase_of(value) == task_phase::idle || (is_condemned && phase_of(value) != task_phase::scheduled));
     };
-    while (is_borrowed()) {
+    do {
+        CHIME_CHECK_USE(is_still_there(),
+                        "a task does not end while a coroutine that it has started beside itself is being woken in its "
+                        "place, or has gone to another context: await it, or spawn it");
         // Relaxed: who has moved it is acquired in finish_task(), which follows.
-        if (!its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing),
-                                             base::memory_order_relaxed))
-            continue;
-        counters_.destroyed.add();
-        counters_.waiting.subtract();
-        end_timer(its, wake_cause::cancelled);
-        return;
-    }
-    CHIME_CHECK_USE(
-        phase_of(value) == task_phase::executing,
-        "a task does not end while a coroutine that it has started beside itself is being woken in its place: "
-        "await it, or spawn it");
+    } while (
+        !its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing), base::memory_order_relaxed));
+    counters_.destroyed.add();
+    counters_.waiting.subtract();
+    end_timer(its, wake_cause::cancelled);
 }
 
 /// The task is through: its frame goes, its slot is free, unless it is in an inbox or locked (models/slot_word.pml).

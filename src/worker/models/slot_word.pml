@@ -3,7 +3,7 @@
 /* mutants: M_RESUMES_LOCKED M_READY_THOUGH_LINKED M_PUSHES_LINKED M_FINISH_FREES_LINKED M_DRAIN_LOOKS_FIRST */
 /* mutants: M_DOOM_UNSEEN M_DOOM_SILENT M_DOOM_ANYBODY */
 /* mutants: M_TOLD_SLEEPS_ON M_TOLD_YIELDS_ON M_TOLD_UNMARKED M_STOP_UNSEEN M_SWEEP_STORES M_FIRES_TOLD */
-/* mutants: M_DESTROYS_WAKEABLE M_BORROWED_WAIT_KEPT M_BORROWED_WAIT_STORES */
+/* mutants: M_DESTROYS_WAKEABLE M_LENT_WAIT_KEPT M_LENT_WAIT_STORES     */
 
 /* The word of a task's slot: state_word.hpp, task_slot.hpp, worker_tasks.cpp, wake() and doom() in crew_tasks.cpp,
  * postpone_from_elsewhere() in crew_postpone.cpp, fire_one() and sweep() in worker.cpp and obey_one() in
@@ -26,8 +26,9 @@
  *   See task.that_sleeps_deep_inside_of_others_ends_with_its_loop in tests/shim/waits_test.cpp.
  * - A sleep that is adopted after everything was stopped, which accept() tells: it has one owner here. See
  *   shutdown.* in tests/shim/runtime_test.cpp.
- * - A task that ends while the coroutine in its place is being woken, or told that everything stops: that is a misuse, and
- *   ends the program. Who was told before is not: see task.that_has_lent_its_wait_* in tests/runtime/last_moments_test.cpp.
+ * - A task that ends while the coroutine in its place is being woken, or told that everything stops, or waits on another
+ *   worker in a later epoch: that is a misuse, and ends the program. Who was told before is not: see
+ *   task.that_has_lent_its_wait_* in tests/runtime/last_moments_test.cpp and tests/many/last_moments_test.cpp.
  *
  * M_EPOCH_KEPT           a wait does not begin a new epoch
  * M_EPOCH_RESET          the next task in the slot counts its epochs from the beginning
@@ -51,8 +52,8 @@
  * M_SWEEP_STORES         who tells a sleeper looks at the word and then stores
  * M_FIRES_TOLD           the timer resumes a sleeper that was told and is on its way
  * M_DESTROYS_WAKEABLE    the word does not say that the task is being destroyed
- * M_BORROWED_WAIT_KEPT   the end of a task leaves the timer of who waits in its place
- * M_BORROWED_WAIT_STORES  the end of a task looks at the word of who waits in its place and then stores
+ * M_LENT_WAIT_KEPT       the end of a task leaves the timer of who waits in its place
+ * M_LENT_WAIT_STORES      the end of a task looks at the word of who waits in its place and then stores
  */
 
 #define VACANT 0
@@ -329,20 +330,20 @@ inline destroy() {
     finish()
 }
 
-/* end_borrowed_wait(): the task ends, and a coroutine beside it sleeps in its place. */
-inline end_borrowed_wait() {
+/* end_lent_wait(): the task ends, and a coroutine beside it sleeps in its place. */
+inline end_lent_wait() {
     v = word;
     do
-    :: phase_of(v) == IDLE ->
-       n = with_phase(v, EXECUTING);  /* [slot_word: end borrowed wait] */
-#ifdef M_BORROWED_WAIT_STORES
+    :: phase_of(v) == IDLE && epoch_of(v) == lent ->
+       n = with_phase(v, EXECUTING);  /* [slot_word: end lent wait] */
+#ifdef M_LENT_WAIT_STORES
        atomic { word = n; won = true };
 #else
        swap(v, n);
 #endif
        if
        :: won ->
-#ifndef M_BORROWED_WAIT_KEPT
+#ifndef M_LENT_WAIT_KEPT
           atomic { is_timed = false; has_ticket = false };
 #endif
           break
@@ -502,7 +503,7 @@ inline lend_wait() {
     has_ticket = true;
     start_postponer();
     commit();
-    end_borrowed_wait();
+    end_lent_wait();
     finish()
 }
 
