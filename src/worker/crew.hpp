@@ -48,14 +48,14 @@ class crew {
     /// a loop end before the call returns that has done so: the loop's thread is free to destroy everything then.
     class visit {
      public:
-        explicit visit(const crew& visited) noexcept : visit(visited, visited.visitors_) {}
+        explicit visit(const crew& visited) noexcept : visit(visited, one_visitor) {}
         visit(const visit&) = delete;
         visit& operator=(const visit&) = delete;
         ~visit() {
             if (visited_ == nullptr) return;
             innermost = before_;
             // Release: pairs with the acquire of who waits for it.
-            among_->fetch_sub(1, base::memory_order_release);
+            visited_->visits_.fetch_sub(counts_as_, base::memory_order_release);
         }
 
         /// Is this thread in the middle of one, and would wait for itself?
@@ -66,27 +66,27 @@ class crew {
         }
 
      protected:
-        visit(const crew& visited, base::atomic<std::uint32_t>& among) noexcept
-            : visited_(visited.here() == nullptr ? &visited : nullptr), among_(&among) {
+        visit(const crew& visited, std::uint64_t counts_as) noexcept
+            : visited_(visited.here() == nullptr ? &visited : nullptr), counts_as_(counts_as) {
             if (visited_ == nullptr) return;
             before_ = std::exchange(innermost, this);
-            // Seq_cst: comes before the look at whether everything stops.
-            among_->fetch_add(1, base::memory_order_seq_cst);
+            // Acquire: pairs with the release in wait_for_visitors(), so that who comes too late to be waited for finds everything
+            // stopped.
+            visited_->visits_.fetch_add(counts_as_, base::memory_order_acquire);
         }
 
-        /// Counts among others from now on.
-        void change_to(base::atomic<std::uint32_t>& others) noexcept {
+        /// In one step, so that nobody finds it to be neither. Relaxed: who waits for senders alone relies on nothing that one did
+        /// who stays, because that one ends it himself.
+        void change_to(std::uint64_t other) noexcept {
             if (visited_ == nullptr) return;
-            others.fetch_add(1, base::memory_order_relaxed);  // The next step publishes it.
-            // Release: as above. Who has waited until we are not among these any more knows that we are among the others.
-            std::exchange(among_, &others)->fetch_sub(1, base::memory_order_release);
+            visited_->visits_.fetch_add(other - std::exchange(counts_as_, other), base::memory_order_relaxed);
         }
 
      private:
         [[gnu::tls_model("initial-exec")]] static thread_local constinit const visit* innermost;
 
         const crew* visited_;
-        base::atomic<std::uint32_t>* among_;
+        std::uint64_t counts_as_;
         const visit* before_ = nullptr;
     };
 
@@ -94,14 +94,10 @@ class crew {
     /// Nobody waits there for other visits, because they may run destructors of users, which may wait for that very shutdown.
     class sending : public visit {
      public:
-        explicit sending(const crew& visited) noexcept
-            : visit(visited, visited.senders_), visitors_(visited.visitors_) {}
+        explicit sending(const crew& visited) noexcept : visit(visited, one_sender) {}
 
-        /// It has brought what it had, and goes on as any other visit.
-        void stay() noexcept { change_to(visitors_); }
-
-     private:
-        base::atomic<std::uint32_t>& visitors_;
+        /// It has brought nothing, or is about to end it itself, and goes on as any other visit.
+        void stay() noexcept { change_to(one_visitor); }
     };
 
     /// With one worker, in seat 0, and room for `seats`. Throws std::bad_alloc.
@@ -160,9 +156,7 @@ class crew {
     /// Threads that were here before the fork are in the parent.
     [[nodiscard]] bool is_in_forked_child() const noexcept { return base::fork_number() != fork_; }
     /// Somebody is in the middle of something here, or was when the process was forked.
-    [[nodiscard]] bool is_visited() const noexcept {
-        return senders_.load(base::memory_order_acquire) != 0 || visitors_.load(base::memory_order_acquire) != 0;
-    }
+    [[nodiscard]] bool is_visited() const noexcept { return visits_.load(base::memory_order_acquire) != 0; }
 
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
     [[nodiscard]] time_point followed_now() const noexcept;
@@ -215,6 +209,10 @@ class crew {
 
  private:
     friend class worker;
+
+    static constexpr std::uint64_t one_sender = 1;
+    static constexpr std::uint64_t one_visitor = std::uint64_t{1} << 32U;
+    static constexpr std::uint64_t all_senders = one_visitor - 1;
 
     struct waiter {
         unit_index index;
@@ -331,11 +329,11 @@ class crew {
     inbox merged_;         ///< Timers and sleeping tasks of nobody.
     inbox merged_later_;   ///< Those that are not due for a while, in any order.
 
-    base::atomic<std::uint32_t> guards_{0};            ///< Those who keep a loop from being out of work.
-    mutable base::atomic<std::uint32_t> visitors_{0};  ///< Threads that are in the middle of something here.
-    mutable base::atomic<std::uint32_t> senders_{0};   ///< The same, as long as they bring something.
-    base::futex_word ended_runs_{0};                   ///< Changes when a run ends that somebody waits for.
-    base::futex_word rest_bell_{0};                    ///< While closing: rung by a worker that goes to sleep.
+    base::atomic<std::uint32_t> guards_{0};  ///< Those who keep a loop from being out of work.
+    /// Threads that are in the middle of something here; in the lower half, those who bring something.
+    mutable base::atomic<std::uint64_t> visits_{0};
+    base::futex_word ended_runs_{0};  ///< Changes when a run ends that somebody waits for.
+    base::futex_word rest_bell_{0};   ///< While closing: rung by a worker that goes to sleep.
     base::mutex waiters_mutex_;
     std::vector<waiter> waiters_ CHIME_GUARDED_BY(waiters_mutex_);
 

@@ -103,7 +103,8 @@ void crew::end_workers() noexcept {
                         "a context is not destroyed while it runs, nor from inside one of its own callbacks or tasks: "
                         "stop() it there, and destroy it when run() has returned");
     }
-    is_stopped_.store(true, base::memory_order_seq_cst);
+    // Relaxed: whoever can still come is a visitor, and learns of it from who waits for visitors.
+    is_stopped_.store(true, base::memory_order_relaxed);
 }
 
 /// What the destructors of users do here, and in destroy_timers(), is refused or harmless. Tasks come first: their frames may
@@ -153,16 +154,17 @@ void crew::destroy_timers() noexcept {
     }
 }
 
-/// Seq_cst: comes after everything was stopped, as a visitor looks at that after he has counted himself. It acquires what he did,
-/// too: pairs with the release of his leaving.
+/// A step that reads and writes, not a load: whoever counts himself in afterwards has acquired all that we did before, and comes
+/// after all that we have looked at. So he finds everything stopped; and he is not who has claimed what we have found claimed, for
+/// that one we wait here. A load, seq_cst or not, may give an old count behind a look that has shown us what he did. Acquire: pairs
+/// with the release of his leaving.
 void crew::wait_for_visitors() const noexcept {
-    wait_for_senders();
-    while (visitors_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
+    while (visits_.fetch_add(0, base::memory_order_acq_rel) != 0) base::yield_this_thread();
 }
 
-/// As above. Whoever has gone on as a visitor is one before he is no sender any more.
+/// As above, for those who bring something.
 void crew::wait_for_senders() const noexcept {
-    while (senders_.load(base::memory_order_seq_cst) != 0) base::yield_this_thread();
+    while ((visits_.fetch_add(0, base::memory_order_acq_rel) & all_senders) != 0) base::yield_this_thread();
 }
 
 }  // namespace chime::inline v0::detail

@@ -17,6 +17,9 @@ constexpr std::string_view only_counted = "it is only printed; kept, because it 
 constexpr std::string_view only_a_hint =
     "it is a hint, without which somebody makes new units, or looks once more; kept, because it saves that";
 
+constexpr std::string_view adds_nothing =
+    "it adds nothing, so there is nothing to leave out; it is there for its order, and that is noticed";
+
 constexpr excuse proven[] = {
     // The loop and the runtime.
     {"src/runtime/io_context.cpp", "restart", "is_stopped.store(false", "seq_cst to release",
@@ -61,6 +64,8 @@ constexpr excuse proven[] = {
      "who destroys a context knows that nobody drives it; kept, because it is rare"},
     {"src/worker/worker.cpp", "try_end_for_good", "before, driver::never", left_out,
      "nobody begins to drive what is being destroyed; kept, because who does is refused by it"},
+    {"src/worker/crew_ends.cpp", "wait_for_visitors", "visits_.fetch_add(0", left_out, adds_nothing},
+    {"src/worker/crew_ends.cpp", "wait_for_senders", "visits_.fetch_add(0", left_out, adds_nothing},
     {"src/worker/worker_tasks.cpp", "destroy_task", "compare_exchange_weak(value, destroyed", left_out,
      "who is condemned is not idle, so nobody schedules it, and when all is destroyed nobody runs what is scheduled; kept, so "
      "that it holds whoever destroys it when"},
