@@ -51,8 +51,9 @@ void crew::send_scheduled(unit_index index, timed& its) noexcept {
     }
 }
 
+/// Relaxed: who is not seen to have stopped everything waits for us, because we are senders since before, or workers.
 unit_index crew::take_slot_to_spawn() {
-    const unit_index index = is_stopped_.load(base::memory_order_seq_cst) ? no_unit : take_slot();
+    const unit_index index = is_stopped() ? no_unit : take_slot();
     if (index == no_unit) refused_.add(1);
     return index;
 }

@@ -114,10 +114,11 @@ timer_handle crew::arm(unit_index index, const closure_operations& operations, w
     return made;
 }
 
-/// What was armed while everything stopped may have been overlooked. Seq_cst: it was armed before; whoever stops says so
-/// before he looks for what is armed [park: end late arm].
+/// What was armed while everything stopped may have been overlooked [park: end late arm]. Relaxed: a loop that still runs ends it
+/// when it accepts it, and send() has rung for it if everything had stopped before; who destroys everything waits for us, or we
+/// have learned of him when we counted ourselves in.
 void crew::end_if_stopped(timer_handle made, sending& bringing) noexcept {
-    if (!is_stopped_.load(base::memory_order_seq_cst)) [[likely]]
+    if (!is_stopped()) [[likely]]
         return;
     bringing.stay();
     cancel(made);

@@ -116,6 +116,16 @@ struct word_from_outside {
         return detail::commit_suspension(mine);
     }
     [[nodiscard]] int await_resume() const noexcept { return word; }
+
+    /// By this thread, while another one runs the loop.
+    void wake_from_outside(small_loop& loop) {
+        thread driver([&] { loop->run(); }, "loop");
+        while (!is_told.load(base::memory_order_acquire)) shim::yield();
+        word = 1;
+        detail::wake_task(key, wake_reason::elapsed);
+        driver.join();
+        loop.require_rest();
+    }
 };
 
 task<> read_word(word_from_outside& its) {
@@ -128,12 +138,33 @@ CHIME_SCENARIO(task, that_is_woken_while_it_suspends_knows_what_for, .share = 2,
     small_loop loop;
     word_from_outside waited;
     spawn_detached(*loop, read_word(waited));
-    thread driver([&] { loop->run(); }, "loop");
-    while (!waited.is_told.load(base::memory_order_acquire)) shim::yield();
-    waited.word = 1;
-    detail::wake_task(waited.key, wake_reason::elapsed);
-    driver.join();
-    loop.require_rest();
+    waited.wake_from_outside(loop);
+}
+
+/// Begins to wait and finds that there is no need to.
+struct second_thoughts {
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+    template <class Promise>
+    static bool await_suspend(std::coroutine_handle<Promise> frame) {
+        detail::abandon_suspension(detail::begin_suspension(nullptr, frame, detail::promise_of(frame)));
+        return false;
+    }
+    static void await_resume() noexcept {}
+};
+
+task<> think_and_read_word(word_from_outside& its) {
+    co_await second_thoughts{};
+    auto reading = read_word(its);
+    co_await std::move(reading);
+}
+
+/// The next wait is another one, which somebody may end while it begins.
+CHIME_SCENARIO(task, that_has_given_up_a_wait_is_woken_while_it_begins_the_next, .share = 2, .is_small = true,
+               .stale_values = 0) {
+    small_loop loop;
+    word_from_outside waited;
+    spawn_detached(*loop, think_and_read_word(waited));
+    waited.wake_from_outside(loop);
 }
 
 // --- Deep inside.
