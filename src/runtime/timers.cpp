@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <chime/timers.hpp>
 
+#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "worker/crew.hpp"
 
@@ -112,6 +113,8 @@ timer_handle timer_cell::begin(std::coroutine_handle<> frame, detail::promise_ba
 }
 
 bool timer_cell::commit() noexcept {
+    CHIME_CHECK_USE(stage_ == stage::prepared,
+                    "a cell commits what it has prepared, once: call prepare() in the same await_suspend before");
     stage_ = stage::committed;
     return detail::commit_suspension(key_);
 }

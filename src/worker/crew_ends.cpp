@@ -156,8 +156,8 @@ void crew::destroy_timers() noexcept {
 
 /// A step that reads and writes, not a load: whoever counts himself in afterwards has acquired all that we did before, and comes
 /// after all that we have looked at. So he finds everything stopped; and he is not who has claimed what we have found claimed, for
-/// that one we wait here. A load, seq_cst or not, may give an old count behind a look that has shown us what he did. Acquire: pairs
-/// with the release of his leaving.
+/// that one we wait here. A load, seq_cst or not, may give an old count behind a look that has shown us what he did; without the
+/// release a compiler may make one of it. Acquire: pairs with the release of his leaving.
 void crew::wait_for_visitors() const noexcept {
     while (visits_.fetch_add(0, base::memory_order_acq_rel) != 0) base::yield_this_thread();
 }

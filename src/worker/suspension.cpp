@@ -48,7 +48,7 @@ bool commit_suspension(const wake_key& key) noexcept {
     worker* const here = worker::current();
     worker::assume_owner(here);
     CHIME_CHECK_USE(here != nullptr && here->is_suspending(key),
-                    "a wait is committed by the task that has prepared it, in the same await_suspend, once");
+                    "a wait is committed by the task that has prepared it, in the same await_suspend");
     return here->commit_suspension(key);
 }
 

@@ -361,6 +361,7 @@ class worker final : public clock_listener {
     void end_timer(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
     void end_wait(task_slot& its, wake_cause cause) noexcept CHIME_REQUIRES(owner_);
     void resume(unit_index index, wake_cause cause) CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool is_uncommitted(unit_index index, std::uint64_t epoch) const noexcept CHIME_REQUIRES(owner_);
     void end_lent_wait(unit_index index, std::uint64_t epoch, bool is_condemned) noexcept CHIME_REQUIRES(owner_);
     void finish_task(unit_index index, std::coroutine_handle<> frame) noexcept CHIME_REQUIRES(owner_);
     void destroy_task(unit_index index) noexcept CHIME_REQUIRES(owner_);

@@ -26,6 +26,11 @@ constexpr state_word step(task_phase from, task_phase to) noexcept {
     return static_cast<state_word>(to) - static_cast<state_word>(from);
 }
 
+/// Its wait has begun, and the task itself has not let go of it.
+constexpr bool is_being_committed(state_word value) noexcept {
+    return phase_of(value) == task_phase::suspending || phase_of(value) == task_phase::woken_early;
+}
+
 }  // namespace
 
 /// Not outside of a task, and not in a coroutine that a task has started beside itself: the task goes on meanwhile.
@@ -303,6 +308,12 @@ bool worker::run_scheduled(unit_index index) {
     return true;
 }
 
+/// Relaxed: in that epoch nobody but this thread ends either phase.
+bool worker::is_uncommitted(unit_index index, std::uint64_t epoch) const noexcept {
+    const state_word value = slots_.at(index).state.load(base::memory_order_relaxed);
+    return life_of(value) == epoch && is_being_committed(value);
+}
+
 /// Runs a task until it waits again or ends. Nothing resumes inside a resumption: only the turn calls this.
 void worker::resume(unit_index index, wake_cause cause) {
     task_slot& its = slots_.at(index);
@@ -314,8 +325,9 @@ void worker::resume(unit_index index, wake_cause cause) {
         ~end_of_task() {
             mine.current_slot_ = no_unit;
             const std::uint64_t waits_in = std::exchange(mine.waits_in_, no_epoch);
-            has_let_go = waits_in != no_epoch || mine.ended_;
             const bool is_condemned = std::exchange(mine.is_condemned_, false);
+            has_let_go =
+                mine.ended_ || (waits_in != no_epoch && (is_condemned || !mine.is_uncommitted(index, waits_in)));
             // From here on the slot may be anybody's, unless one of these says that it still is ours.
             if (mine.ended_) {
                 if (waits_in != no_epoch) mine.end_lent_wait(index, waits_in, is_condemned);
@@ -339,8 +351,9 @@ void worker::resume(unit_index index, wake_cause cause) {
     }
     CHIME_CHECK_USE(
         has_let_go,
-        "a task suspends through an awaitable of chime, or one that is built on timer_cell: await no other, "
-        "because nobody would resume it (with g++ 12 also: no co_await in the condition of an if or a loop)");
+        "a task suspends through an awaitable of chime, or one that is built on timer_cell and commits what it "
+        "has prepared: await no other, because nobody would resume it, and spawn what shall run beside a task "
+        "(with g++ 12 also: no co_await in the condition of an if or a loop)");
     if (failure_) [[unlikely]]
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -351,15 +364,17 @@ void worker::resume(unit_index index, wake_cause cause) {
 void worker::end_lent_wait(unit_index index, std::uint64_t epoch, bool is_condemned) noexcept {
     task_slot& its = slots_.at(index);
     state_word value = its.state.load(base::memory_order_relaxed);
-    // Who is condemned was left where it stood, and nobody resumes it either. If it has only yielded, it stands as it ran.
+    // What was prepared and never committed is nobody else's either. Who is condemned was left where it stood, and nobody resumes
+    // it; if it has only yielded, it stands as it ran.
     const auto is_still_there = [&, is_here = !has_departed_] {
         return is_here && life_of(value) == epoch &&
-               (phase_of(value) == task_phase::idle || (is_condemned && phase_of(value) != task_phase::scheduled));
+               (phase_of(value) == task_phase::idle || is_being_committed(value) ||
+                (is_condemned && phase_of(value) == task_phase::executing));
     };
     do {
         CHIME_CHECK_USE(is_still_there(),
                         "a task does not end while a coroutine that it has started beside itself is being woken in its "
-                        "place, or has gone to another context: await it, or spawn it");
+                        "place, or has gone to another context: spawn it, or await it at once");
         // Relaxed: who has moved it is acquired in finish_task(), which follows.
     } while (
         !its.state.compare_exchange_weak(value, with_phase(value, task_phase::executing), base::memory_order_relaxed));

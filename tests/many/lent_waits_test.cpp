@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A coroutine of another library that a task starts beside itself waits in the place of the task. On a runtime another worker
-// may go on with it there while the task still runs: whatever the task does then has an answer or a message, and nobody's
-// timer is lost for it.
+// may go on with it there while the task still runs. What the task asks for then is refused, and if it ends, that ends the program
+// with a message; nobody's timer is lost for it. What is not told is a runtime that ends in the very moment: it destroys the
+// frame of the task, which still runs.
 
 #include "support/eager.hpp"
 
@@ -92,7 +93,7 @@ TEST(task_death_test, that_ends_while_its_place_is_somebody_elses_ends_the_progr
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const char* const lent =
         "chime: misuse: a task does not end while a coroutine that it has started beside itself is being woken in its "
-        "place, or has gone to another context: await it, or spawn it";
+        "place, or has gone to another context: spawn it, or await it at once";
     EXPECT_DEATH(end_beside_a_coroutine_that_sleeps(1h), lent);
     EXPECT_DEATH(end_beside_a_coroutine_that_goes_elsewhere(), lent);
 }

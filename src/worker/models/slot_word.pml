@@ -28,7 +28,7 @@
  *   shutdown.* in tests/shim/runtime_test.cpp.
  * - A task that ends while the coroutine in its place is being woken, or told that everything stops, or waits on another
  *   worker in a later epoch: that is a misuse, and ends the program. Who was told before is not: see
- *   task.that_has_lent_its_wait_* in tests/runtime/last_moments_test.cpp and tests/many/last_moments_test.cpp.
+ *   task.that_has_lent_its_wait_* in tests/runtime/last_moments_test.cpp, and tests/many/lent_waits_test.cpp.
  *
  * M_EPOCH_KEPT           a wait does not begin a new epoch
  * M_EPOCH_RESET          the next task in the slot counts its epochs from the beginning
