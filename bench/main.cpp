@@ -173,7 +173,8 @@ int run(const options& options) {
     bar->clear();
 
     report.rows = collector.rows_for(report);
-    report.complete = collector.failures().empty() && !interrupted;
+    report.complete = !interrupted;
+    report.wrong_answers = collector.failures();
     std::printf("Median ns per operation unless a row says otherwise, and how many times faster than %s. %s, %s.\n\n",
                 reference_contender, report.machine.c_str(), report.compiler.c_str());
     std::fputs(as_table(report, terminal_width()).c_str(), stdout);

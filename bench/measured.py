@@ -138,6 +138,10 @@ class Report:
         said = []
         if not self.data["complete"]:
             said.append("The run was cut short; these results are partial.")
+        wrong = self.data.get("wrong_answers", [])
+        if wrong:
+            runs = "1 run gave a wrong answer and does" if len(wrong) == 1 else f"{len(wrong)} runs gave wrong answers and do"
+            said.append(f"{runs} not count: {'; '.join(wrong)}.")
         # A single thread that never waits has a processor to itself, or else others had it.
         alone = sorted(found["processors"] for (_, _, (_, threads)), found in self.figures.items()
                        if threads == 1 and "processors" in found)

@@ -81,6 +81,7 @@ class chime_runtime_shared : public chime_runtime_facts {
             each.wait();
             each.take();
         }
+        await_last_callbacks();
     }
 
     [[nodiscard]] std::uint64_t fired() const { return fired_.sum(); }
@@ -91,6 +92,17 @@ class chime_runtime_shared : public chime_runtime_facts {
     template <class Step>
     static chime::task<> repeat(Step& step, unsigned which) {
         while (step(which)) co_await chime::yield();
+    }
+
+    /// Who has cancelled a timer on another worker may have been told that its callback is running: it has not counted itself
+    /// by then, if that worker has no processor. What does not come to its end is complained about.
+    void await_last_callbacks() const {
+        const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+        const auto is_through = [this] {
+            const chime::timer_stats now = stats();
+            return now.pending == 0 && now.fired == fired();
+        };
+        while (!is_through() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
     }
 
     scattered_count fired_;

@@ -293,6 +293,8 @@ std::string as_json_report(const report& report) {
     std::string text = "{\"machine\": " + quoted(report.machine) + ",\n\"compiler\": " + quoted(report.compiler) +
                        ",\n\"date\": " + quoted(report.date) + ",\n\"reference\": " + quoted(reference_contender) +
                        ",\n\"complete\": " + (report.complete ? "true" : "false");
+    text +=
+        ",\n\"wrong_answers\": " + json_array(report.wrong_answers, [](const std::string& it) { return quoted(it); });
     text += ",\n\"contenders\": " + json_array(report.contenders, [](const contender_facts& it) {
                 return "{\"name\": " + quoted(it.name) + ", \"version\": " + quoted(it.version) +
                        ", \"clock_reads\": " + quoted(it.clock_reads) + '}';

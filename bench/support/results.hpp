@@ -46,7 +46,8 @@ struct report {
     std::string machine;
     std::string compiler;
     std::string date;
-    bool complete = true;  ///< False: it was interrupted, or a run failed.
+    bool complete = true;                    ///< False: it was interrupted.
+    std::vector<std::string> wrong_answers;  ///< Of runs that do not count.
 };
 
 /// The contender that the others are compared with.
