@@ -30,6 +30,7 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace chime::test {
@@ -222,6 +223,28 @@ TEST(a_cpu_pool, without_memory_or_threads_refuses_the_job_and_takes_the_next_on
         });
         EXPECT_GT(refused, 0U);
     }
+}
+
+TEST(a_cpu_pool, without_threads_answers_who_only_tries_and_leaves_him_the_function) {
+    const watchdog guard("a pool", 60s);
+    std::optional<io_context> context;
+    context.emplace(io_context_config{.pool_threads = 3});
+    bool was_refused = false;
+    const auto try_it = [&] {
+        auto function = [kept = std::make_unique<int>(7)] { return *kept; };
+        const auto job = context->cpu_pool().try_submit(std::move(function));
+        was_refused = !job.has_value();
+        if (!was_refused) return;
+        EXPECT_EQ(function(), 7);  // NOLINT(bugprone-use-after-move): what is refused was not moved from.
+        throw std::bad_alloc();    // For who counts the refusals.
+    };
+    const auto refused = fail_at_each(faults::threads, try_it, [&](bool) {
+        context->run();
+        check_ledger_at_rest(*context);
+        context.emplace(io_context_config{.pool_threads = 3});
+    });
+    EXPECT_GT(refused, 0U);
+    EXPECT_FALSE(was_refused) << "with threads it is taken in the end";
 }
 
 TEST(cancel_and_join, without_memory_to_wait_has_not_cancelled) {
