@@ -50,17 +50,22 @@ std::optional<duration> lateness_after_crowd(runtime& home) {
     return neighbour_ran - (start + gap);
 }
 
-/// On two threads that are started together, each of which has a worker of its own.
-template <class Look>
-void look_at_both_workers(const runtime_config& config, const Look& look) {
+/// On two threads that are started together, each of which has a worker of its own, unless one has to try again: then what the
+/// other has armed may wake its worker earlier, which is no mistake. So it is enough if each sees it once.
+template <class IsWanted>
+void expect_on_both_workers(const runtime_config& config, const IsWanted& is_wanted) {
+    constexpr int most_tries = 20;
     const watchdog guard("a crowd on each of two workers");
     runtime home(config);
     std::array<std::thread, 2> threads;
     for (std::thread& each : threads) {
         each = std::thread([&] {
             std::optional<duration> late;
-            while (!late) late = lateness_after_crowd(home);
-            look(*late);
+            for (int tries = 0; tries < most_tries && !(late && is_wanted(*late)); ++tries) {
+                late = lateness_after_crowd(home);
+            }
+            ASSERT_TRUE(late.has_value()) << "this machine is too busy";
+            EXPECT_TRUE(is_wanted(*late)) << "late by " << late->count() << " ns";
         });
     }
     for (std::thread& each : threads) each.join();
@@ -68,12 +73,12 @@ void look_at_both_workers(const runtime_config& config, const Look& look) {
 }
 
 TEST(crowd_on_workers, makes_the_next_wake_up_of_each_wait_for_its_neighbours) {
-    look_at_both_workers({.workers = 2, .crowd_slack = 2 * gap},
-                         [](duration late) { EXPECT_GE(late, duration{2 * gap}); });
+    expect_on_both_workers({.workers = 2, .crowd_slack = 2 * gap},
+                           [](duration late) { return late >= duration{2 * gap}; });
 }
 
 TEST(crowd_on_workers, waits_for_nobody_where_that_is_not_wanted) {
-    look_at_both_workers({.workers = 2, .crowd_slack = 0ns}, [](duration late) { EXPECT_LT(late, duration{1s}); });
+    expect_on_both_workers({.workers = 2, .crowd_slack = 0ns}, [](duration late) { return late < duration{1s}; });
 }
 
 }  // namespace
