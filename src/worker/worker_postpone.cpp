@@ -113,9 +113,12 @@ bool worker::postpone_here(unit_index index, timed& its, state_word value, wait_
     if ((index & slot_bit) != 0 && !its.is_numbered()) return false;  // It waits for something else.
     reserve_tickets();
     while ((value & moved_flag) != 0) {
-        // What others have asked for before is overtaken; if the mark is there again later, we are. Acquire: pairs with the
-        // release of who has set it, so that our deadline comes after his [record_word: take mark off].
-        if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_acquire)) break;
+        // What others have asked for before is overtaken; if the mark is there again later, we are. Relaxed: who looked at the
+        // word before has acquired it, so our deadline comes after those. Somebody may have moved it since and left the same
+        // word: then he postpones at the same time as we do, and the two deadlines come in any order. The ticket is not later
+        // than either, for if his were the earlier one he would have linked it, and the word be another
+        // [record_word: take mark off].
+        if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_relaxed)) break;
         if (life_of(value) != life || !crew::is_waiting(index, value)) return false;
     }
     if (limit.is_absolute != 0) {

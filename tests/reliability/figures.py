@@ -70,7 +70,7 @@ class Figures:
         path = self.reports / "mutants.txt"
         if not path.exists():
             return None
-        found = re.findall(r"^(\d+) mutants: (\d+) noticed, (\d+) proven harmless, (\d+) beyond the engine, (\d+)",
+        found = re.findall(r"^(\d+) mutants: (\d+) noticed, (\d+) proven harmless, (\d+) not noticed",
                            path.read_text(encoding="utf-8"), re.MULTILINE)
         return tuple(map(int, found[-1])) if found else None
 

@@ -2,8 +2,7 @@
 #include "shim/mutants.hpp"
 
 // What no scenario notices, and why it stays as it is. Where a weaker order is proven to be enough and the code is as clear
-// with it, that is what the code says; so what is left is of two kinds. Whoever changes a step that a reason speaks of looks
-// here.
+// with it, that is what the code says. Whoever changes a step that a reason speaks of looks here.
 
 namespace chime::shim {
 
@@ -71,23 +70,10 @@ constexpr excuse proven[] = {
      "that it holds whoever destroys it when"},
 };
 
-constexpr excuse beyond[] = {
-    {"src/worker/worker.hpp", "is_driven", "driver_.load", acquire_less,
-     "who gives a seat to the next one looks at what the last one has left there; no scenario has a unit of his that is held "
-     "by then"},
-    {"src/worker/worker_postpone.cpp", "postpone_here", "value & ~moved_flag", acquire_less,
-     "the look before has acquired the word; it takes another one who has moved it since and left the same word, and who has "
-     "read then what is stored later"},
-};
-
 }  // namespace
 
 std::span<const excuse> proven_harmless() noexcept {
     return proven;
-}
-
-std::span<const excuse> beyond_the_engine() noexcept {
-    return beyond;
 }
 
 }  // namespace chime::shim

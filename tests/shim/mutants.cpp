@@ -85,33 +85,21 @@ bool covers(const excuse& given, const mutant& tried) {
            source_line(where.name()).find(given.source) != std::string::npos;
 }
 
-const excuse* find_excuse(std::span<const excuse> excuses, const mutant& tried) {
-    const auto found =
-        std::find_if(excuses.begin(), excuses.end(), [&](const excuse& each) { return covers(each, tried); });
-    return found != excuses.end() ? &*found : nullptr;
+/// What is said of a change that nobody notices; null: nothing.
+const excuse* find_excuse(const mutant& tried) {
+    const std::span<const excuse> all = proven_harmless();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const excuse& each) { return covers(each, tried); });
+    return found != all.end() ? &*found : nullptr;
 }
-
-/// What is said of a change that nobody notices.
-struct verdict {
-    explicit verdict(const mutant& tried)
-        : proven(find_excuse(proven_harmless(), tried)), beyond(find_excuse(beyond_the_engine(), tried)) {}
-
-    [[nodiscard]] bool is_excused() const noexcept { return proven != nullptr || beyond != nullptr; }
-
-    const excuse* proven;
-    const excuse* beyond;
-};
 
 /// Says which excuses are for nothing that is there, and answers how many.
 unsigned count_idle_excuses(const std::vector<mutant>& all) {
     unsigned idle = 0;
-    for (const std::span<const excuse> excuses : {proven_harmless(), beyond_the_engine()}) {
-        for (const excuse& each : excuses) {
-            if (std::any_of(all.begin(), all.end(), [&](const mutant& tried) { return covers(each, tried); })) continue;
-            ++idle;
-            std::cout << each.file << ", " << each.function << "()  " << each.change << "  |  " << each.source
-                      << "\n    EXCUSED, BUT NOT THERE" << std::endl;
-        }
+    for (const excuse& each : proven_harmless()) {
+        if (std::any_of(all.begin(), all.end(), [&](const mutant& tried) { return covers(each, tried); })) continue;
+        ++idle;
+        std::cout << each.file << ", " << each.function << "()  " << each.change << "  |  " << each.source
+                  << "\n    EXCUSED, BUT NOT THERE" << std::endl;
     }
     return idle;
 }
@@ -180,24 +168,23 @@ int run_mutants(std::string_view filter, bool only_excused) {
     std::vector<mutant> all = mutants_of_places("");
     unsigned wrong_excuses = count_idle_excuses(all);
     std::erase_if(all, [&](const mutant& each) {
-        return each.where->name().find(filter) == std::string::npos || (only_excused && !verdict(each).is_excused());
+        return each.where->name().find(filter) == std::string::npos || (only_excused && find_excuse(each) == nullptr);
     });
     std::stable_sort(all.begin(), all.end(), [](const mutant& a, const mutant& b) {
         return std::pair(a.where->file, a.where->line) < std::pair(b.where->file, b.where->line);
     });
     unsigned noticed = 0;
     unsigned proven = 0;
-    unsigned beyond = 0;
     unsigned unnoticed = 0;
     const std::uint64_t seconds = wanted("CHIME_SECONDS", 60);
     const std::uint64_t harmless_seconds = wanted("CHIME_HARMLESS_SECONDS", only_excused ? 10 : 1);
     for (const mutant& each : all) {
         const std::string source = source_line(each.where->name());
-        const verdict said(each);
+        const excuse* const excused = find_excuse(each);
         const std::string answer = answer_of_child([&] {
             const std::string expected = answer_of_its_scenario(each);
             if (!expected.empty()) return expected;
-            return who_notices(each, places[each.where], said.is_excused() ? harmless_seconds : seconds);
+            return who_notices(each, places[each.where], excused != nullptr ? harmless_seconds : seconds);
         });
         std::cout << each.where->name() << "  " << each.change << "  |  " << source.substr(0, 70) << "\n    ";
         if (const auto bug = old_bug_named(each); !bug.empty()) {
@@ -205,22 +192,19 @@ int run_mutants(std::string_view filter, bool only_excused) {
         }
         if (!answer.empty()) {
             ++noticed;
-            if (said.is_excused()) ++wrong_excuses;
-            std::cout << "noticed by " << answer << (said.is_excused() ? "  (EXCUSED, BUT NOTICED)" : "");
-        } else if (said.proven != nullptr) {
+            if (excused != nullptr) ++wrong_excuses;
+            std::cout << "noticed by " << answer << (excused != nullptr ? "  (EXCUSED, BUT NOTICED)" : "");
+        } else if (excused != nullptr) {
             ++proven;
-            std::cout << "harmless: " << said.proven->reason;
-        } else if (said.beyond != nullptr) {
-            ++beyond;
-            std::cout << "beyond the engine: " << said.beyond->reason;
+            std::cout << "harmless: " << excused->reason;
         } else {
             ++unnoticed;
             std::cout << "NOT NOTICED";
         }
         std::cout << std::endl;
     }
-    std::cout << all.size() << " mutants: " << noticed << " noticed, " << proven << " proven harmless, " << beyond
-              << " beyond the engine, " << unnoticed << " not noticed\n";
+    std::cout << all.size() << " mutants: " << noticed << " noticed, " << proven << " proven harmless, " << unnoticed
+              << " not noticed\n";
     if (wrong_excuses != 0) std::cout << wrong_excuses << " excuses are wrong\n";
     return unnoticed == 0 && wrong_excuses == 0 ? 0 : 1;
 }

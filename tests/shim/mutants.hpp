@@ -54,8 +54,6 @@ struct excuse {
 
 /// What would do no harm: why that is so, and why it is not done.
 [[nodiscard]] std::span<const excuse> proven_harmless() noexcept;
-/// What would do harm that the scenarios cannot show: why it is needed, and what they lack.
-[[nodiscard]] std::span<const excuse> beyond_the_engine() noexcept;
 
 /// The bug that a mutant puts back; empty: none that has a name.
 [[nodiscard]] std::string_view old_bug_named(const mutant& tried);

@@ -106,6 +106,15 @@ class small_crew {
         shim::require(crew_.add_worker() == &mine, "the seat is free again");
         drive(seat);
     }
+    /// Another one joins, in whatever seat is free, and drives it.
+    void join_and_drive() {
+        detail::worker* const mine = crew_.add_worker();
+        shim::require(mine != nullptr, "there is a seat");
+        // Who had it was told to leave. Nobody else looks at these before the end.
+        is_leaving_[mine->seat()].store(false, base::memory_order_relaxed);
+        retires_[mine->seat()].store(false, base::memory_order_relaxed);
+        drive(mine->seat());
+    }
     void drive_on(std::uint32_t seat) {
         detail::worker& mine = crew_.at(seat);
         while (!is_leaving_[seat].load(base::memory_order_acquire)) {
@@ -145,6 +154,10 @@ class small_crew {
         for (std::uint32_t seat = 0; seat < crew_.seat_count(); ++seat) leave(seat);
     }
 
+    void require_all_ran() const {
+        shim::require_equal(static_cast<std::uint64_t>(left_.count()), 0, "pieces that have not run");
+    }
+
     /// Nobody drives it any more. Those who stay obey what has come since.
     void require_rest() {
         for (std::uint32_t seat = 0; seat < crew_.seat_count(); ++seat) {
@@ -154,7 +167,7 @@ class small_crew {
             crew_.at(seat).end_drive();
         }
         const timer_stats sums = crew_.stats();
-        shim::require_equal(static_cast<std::uint64_t>(left_.count()), 0, "pieces that have not run");
+        require_all_ran();
         shim::require_equal(sums.fired + sums.cancelled + sums.pending, sums.armed, "L1: fired, cancelled and pending");
         shim::require_equal(sums.pending, 0, "pending in the end");
         shim::require_equal(sums.tasks, 0, "tasks in the end");
