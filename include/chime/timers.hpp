@@ -207,7 +207,7 @@ class timers {
     /// order of arming. False: it is gone or running. Throws std::bad_alloc; then nothing has changed.
     template <class Rep, class Period>
     bool postpone(timer_handle which, std::chrono::duration<Rep, Period> delay) {
-        return postpone_to(which, detail::wait_limit::after(round_up(delay)));
+        return postpone_by(which, round_up(delay));
     }
     template <class Clock, class Duration>
     bool postpone(timer_handle, std::chrono::time_point<Clock, Duration>) {
@@ -220,7 +220,7 @@ class timers {
         return false;
     }
     bool postpone_until(timer_handle which, detail::any_deadline deadline) {
-        return postpone_to(which, detail::wait_limit::at(deadline.time()));
+        return postpone_to(which, deadline.time());
     }
 
     /// Suspends the current task for `delay` or a little longer, never shorter.
@@ -283,7 +283,8 @@ class timers {
 
     explicit timers(detail::crew* home) noexcept : home_(home) {}
 
-    CHIME_API bool postpone_to(timer_handle which, detail::wait_limit limit);
+    CHIME_API bool postpone_by(timer_handle which, duration delay);
+    CHIME_API bool postpone_to(timer_handle which, time_point deadline);
 
     /// Throws std::system_error: errc::bad_period.
     CHIME_API static duration valid_period(const char* call, duration period);

@@ -672,10 +672,11 @@ class ticket_wheel {
 
     /// Will a ticket that sits at `place` be met before time gets to `tick`? False if in doubt.
     [[nodiscard]] bool is_met_before(ticket_place place, std::uint64_t tick) const noexcept {
-        const std::uint64_t unit = tick / ticks_per_place;
         const std::uint64_t current = current_tick_ / ticks_per_place;
-        const std::uint64_t ahead = (place - current) & place_mask;  // 0: among the next few ticks, or overdue.
-        return unit > current && place < far_away && unit - current > ahead;
+        const auto distance = static_cast<std::int64_t>(tick / ticks_per_place - current);
+        const auto ahead =
+            static_cast<std::int64_t>((place - current) & place_mask);  // 0: the next few ticks, or overdue.
+        return distance > ahead && place < far_away;
     }
 
     /// Afterwards `count` calls of put() cannot fail. Throws std::bad_alloc; nothing has changed.

@@ -49,8 +49,12 @@ void timers::prefetch(timer_handle which) const noexcept {
     home_->prefetch(which);
 }
 
-bool timers::postpone_to(timer_handle which, detail::wait_limit limit) {
-    return home_->postpone(which, limit);
+bool timers::postpone_by(timer_handle which, duration delay) {
+    return home_->postpone_by(which, delay);
+}
+
+bool timers::postpone_to(timer_handle which, time_point deadline) {
+    return home_->postpone(which, detail::wait_limit::at(deadline));
 }
 
 time_point timers::now() const noexcept {

@@ -152,6 +152,8 @@ class crew {
     void unsubscribe(const completion& who) noexcept;
     /// Throws std::bad_alloc; nothing has changed.
     bool postpone(timer_handle which, wait_limit limit);
+    /// The same, counted from now.
+    bool postpone_by(timer_handle which, duration delay);
 
     /// Threads that were here before the fork are in the parent.
     [[nodiscard]] bool is_in_forked_child() const noexcept { return base::fork_number() != fork_; }

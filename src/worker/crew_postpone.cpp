@@ -17,22 +17,26 @@ bool waits_without_timer(unit_index index, const timed& its) noexcept {
 }  // namespace
 
 /// The usual case, in few instructions, as in cancel(): a worker postpones a callback of its own, counted from now.
-bool crew::postpone(timer_handle which, wait_limit limit) {
+bool crew::postpone_by(timer_handle which, duration delay) {
     worker* const mine = here();
     worker::assume_owner(mine);
     if (mine == nullptr || !is_own_callback(*mine, which)) [[unlikely]]
-        return postpone_whatever(which, limit);
+        return postpone_whatever(which, wait_limit::after(delay));
     const timed& its = callbacks_.at(which.index);
     const state_word armed = with_state(which.life << life_shift, timer_state::armed);  // Leaves out the worker.
     // Acquire: pairs with the release that armed it, so that the owner is that of this life.
     const state_word value = its.state.load(base::memory_order_acquire);
-    const bool is_plain = (value == armed || value == (armed | owning_flag)) && its.owner() == mine->seat_;
+    const bool is_plain = (value & ~owning_flag) == armed && its.owner() == mine->seat_;
     // While timers fire, there must also be room among those that fire next.
-    if (!is_plain || mine->wheel_.is_advancing() || !mine->has_tickets() || limit.is_absolute != 0 ||
-        !mine->try_stamp_later(which.index, which.life, limit.count, false)) [[unlikely]]
-        return postpone_whatever(which, limit);
+    if (!is_plain || mine->wheel_.is_advancing() || !mine->has_tickets() ||
+        !mine->try_stamp_later(which.index, value, delay.count(), false)) [[unlikely]]
+        return postpone_whatever(which, wait_limit::after(delay));
     mine->counters_.postponed.add();
     return true;
+}
+
+bool crew::postpone(timer_handle which, wait_limit limit) {
+    return limit.is_absolute == 0 ? postpone_by(which, duration{limit.count}) : postpone_whatever(which, limit);
 }
 
 [[gnu::noinline]] bool crew::postpone_whatever(timer_handle which, wait_limit limit) {

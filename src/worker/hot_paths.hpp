@@ -8,13 +8,20 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 // What several files of the worker do for every timer, and want to have inline.
 
 namespace chime::inline v0::detail {
 
+/// deadline_after(), in few instructions: nothing, less than nothing and "never" are told apart from the rest by one comparison.
 [[nodiscard]] inline ordinal ordinal_after(ordinal now, std::int64_t delay_ns) noexcept {
-    return to_ordinal(deadline_after(to_time_point(now), std::chrono::nanoseconds{delay_ns}));
+    constexpr auto never_ns = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const auto delay = static_cast<std::uint64_t>(delay_ns);
+    if (delay - 1 >= never_ns - 1) [[unlikely]]
+        return delay == never_ns ? end_of_time : now;
+    ordinal target = 0;
+    return __builtin_add_overflow(now, delay, &target) ? end_of_time : target;
 }
 
 [[nodiscard]] inline state_word owning_flag_of(const closure_operations& operations) noexcept {
@@ -81,16 +88,17 @@ inline timer_handle worker::name_of(unit_index index, std::uint64_t life) const 
 
 /// Notes what gets its deadline when the user's code returns. Needs has_tickets().
 inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
-    unstamped_[unstamped_count_++] = unstamped(delay_ns, life, index, is_new);
+    // No word says that, so it will be looked at closely.
+    unstamped_[unstamped_count_++] = unstamped(delay_ns, life << life_shift | state_mask, index, is_new);
     if (unstamped_count_ == most_unstamped) [[unlikely]]
         stamp();
 }
 
 /// The same, if it takes no more than a note. False: nothing was done.
-inline bool worker::try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
+inline bool worker::try_stamp_later(unit_index index, state_word plain, std::int64_t delay_ns, bool is_new) noexcept {
     if (unstamped_count_ + 1 == most_unstamped) [[unlikely]]
         return false;
-    unstamped_[unstamped_count_++] = unstamped(delay_ns, life, index, is_new);
+    unstamped_[unstamped_count_++] = unstamped(delay_ns, plain, index, is_new);
     return true;
 }
 
@@ -116,10 +124,11 @@ inline timer_handle worker::arm(unit_index index, const closure_operations& oper
     its.set_number(take_number());
     its.set_deadline(end_of_time);
     count_arm();
+    const state_word armed = with_state(vacant, timer_state::armed) | owning_flag_of(operations);
     // Release: pairs with the acquire of whoever cancels it [record_word: arm here].
-    its.state.store(with_state(vacant, timer_state::armed) | owning_flag_of(operations), base::memory_order_release);
+    its.state.store(armed, base::memory_order_release);
     const timer_handle made = name_of(index, life_of(vacant));
-    if (limit.is_absolute != 0 || !try_stamp_later(index, life_of(vacant), limit.count, true)) [[unlikely]]
+    if (limit.is_absolute != 0 || !try_stamp_later(index, armed, limit.count, true)) [[unlikely]]
         return set_first_deadline(made, limit);
     return made;
 }
@@ -143,11 +152,12 @@ inline packed_handle worker::try_arm_image(const closure_operations& operations,
     its.operations.store(&operations, base::memory_order_relaxed);
     its.set_number(take_number());
     its.set_deadline(end_of_time);
-    unstamped_[noted] = unstamped(delay_ns, life_of(vacant), index, true);
+    const state_word armed = vacant | static_cast<state_word>(timer_state::armed);  // What is vacant has no flags.
+    unstamped_[noted] = unstamped(delay_ns, armed, index, true);
     unstamped_count_ = noted + 1;
     count_arm();
-    // Release: pairs with the acquire of whoever cancels it. What is vacant has no flags.
-    its.state.store(vacant | static_cast<state_word>(timer_state::armed), base::memory_order_release);
+    // Release: pairs with the acquire of whoever cancels it.
+    its.state.store(armed, base::memory_order_release);
     return {life_of(vacant) | names_.life, names_.place | index};
 }
 

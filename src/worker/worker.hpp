@@ -186,7 +186,9 @@ class worker final : public clock_listener {
     [[nodiscard]] static worker* current() noexcept { return turning.mine; }
     /// The same, if it is one of `home`. Every call begins with this look, so it is one comparison.
     [[nodiscard]] static worker* current_of(const crew& home) noexcept {
-        return turning.home == &home ? turning.mine : nullptr;
+        if (turning.home != &home) return nullptr;
+        if (turning.mine == nullptr) __builtin_unreachable();  // See exchange_current().
+        return turning.mine;
     }
     /// From now on it is the turn of `next`, or of nobody; answers whose it was.
     static worker* exchange_current(worker* next) noexcept {
@@ -206,20 +208,28 @@ class worker final : public clock_listener {
     [[gnu::tls_model("initial-exec")]] static thread_local constinit turn_of_thread turning;
 
     /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
-    /// Two words, because each is a store that waits in the processor until what came before it is through. Of the life the
+    /// Two words, because each is a store that waits in the processor until what came before it is through. One has the unit's
+    /// word as it was, without its first bits: if that is still what it is, nothing else has to be looked at. Of the life the
     /// last bits are enough: between the note and the stamp there are no more lives than notes; see settle_notes().
     class unstamped {
      public:
         unstamped() noexcept = default;
-        unstamped(std::int64_t delay_ns, std::uint64_t life, unit_index index, bool is_new) noexcept
-            : delay_ns_(delay_ns), what_((life << 1U | std::uint64_t{is_new}) << 32U | index) {}
+        /// `plain` is its word, which says that it is waiting and that nobody else is at it.
+        unstamped(std::int64_t delay_ns, state_word plain, unit_index index, bool is_new) noexcept
+            : delay_ns_(delay_ns), what_(plain << word_shift | std::uint64_t{is_new} << 32U | index) {}
 
         [[nodiscard]] std::int64_t delay_ns() const noexcept { return delay_ns_; }
         [[nodiscard]] unit_index index() const noexcept { return static_cast<unit_index>(what_); }
         [[nodiscard]] bool is_new() const noexcept { return (what_ >> 32U & 1U) != 0; }  ///< Armed, not postponed.
-        [[nodiscard]] bool is_of(std::uint64_t life) const noexcept { return (what_ ^ life << 33U) >> 33U == 0; }
+        [[nodiscard]] bool is_unchanged(state_word now) const noexcept {
+            return (what_ ^ now << word_shift) >> word_shift == 0;
+        }
+        [[nodiscard]] bool is_of_life_in(state_word now) const noexcept {
+            return (what_ ^ now << word_shift) >> (word_shift + life_shift) == 0;
+        }
 
      private:
+        static constexpr unsigned word_shift = 33;
         std::int64_t delay_ns_;
         std::uint64_t what_;
     };
@@ -344,12 +354,15 @@ class worker final : public clock_listener {
     void move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept CHIME_REQUIRES(owner_);
     void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept
         CHIME_REQUIRES(owner_);
-    [[nodiscard]] bool try_stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns,
-                                       bool is_new) noexcept CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool try_stamp_later(unit_index index, state_word plain, std::int64_t delay_ns, bool is_new) noexcept
+        CHIME_REQUIRES(owner_);
     void stamp() noexcept CHIME_REQUIRES(owner_);
     void settle_notes() noexcept CHIME_REQUIRES(owner_);
     void stamp_at(ordinal now) noexcept CHIME_REQUIRES(owner_);
     void stamp_one(const unstamped& entry, ordinal now) noexcept CHIME_REQUIRES(owner_);
+    void stamp_changed(const unstamped& entry, timed& its, state_word value, ordinal now) noexcept
+        CHIME_REQUIRES(owner_);
+    void set_and_move(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
     bool postpone_here(unit_index index, timed& its, state_word value, wait_limit limit) CHIME_REQUIRES(owner_);
 
     // worker_tasks.cpp

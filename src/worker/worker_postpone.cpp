@@ -38,11 +38,22 @@ void worker::move_ticket(unit_index index, timed& its, ordinal target) noexcept 
 
 /// The owner gives a timer another deadline. `value` is what its word said. Needs room that was reserved.
 void worker::move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept {
-    // In an inbox: the drain looks at whatever the deadline is then. Otherwise the ticket is not later than the deadline
-    // in force; if that grows, there is nothing to do but to write it down [record_word: move].
-    const bool is_later = target >= its.deadline_now();
+    if ((value & linked_flag) == 0) {
+        set_and_move(index, its, target);
+    } else {
+        its.set_deadline(target);  // In an inbox: the drain looks at whatever the deadline is then.
+    }
+}
+
+/// The ticket is not later than the deadline in force: if that grows, there is nothing to do but to write it down. Nor if the
+/// ticket is met before the new one; that is asked first, because where deadlines go back and forth it is the answer that can
+/// be guessed [record_word: move].
+inline void worker::set_and_move(unit_index index, timed& its, ordinal target) noexcept {
+    const ordinal before = its.deadline_now();
     its.set_deadline(target);
-    if ((value & linked_flag) == 0 && !is_later) move_ticket(index, its, target);
+    if (wheel_.is_met_before(its.place(), wheel_.tick_of(target))) [[likely]]
+        return;
+    if (target < before) move_ticket(index, its, target);
 }
 
 /// Another thread has armed it, or given it an earlier deadline. The owner does not write that deadline: the other may be
@@ -88,13 +99,28 @@ void worker::stamp_at(ordinal now) noexcept {
     is_stamping_.store(false, base::memory_order_release);
 }
 
-void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
+inline void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
     const unit_index index = entry.index();
     timed& its = units_.at(index);
     // After we have announced it [record_word: stamp].
     const state_word value = its.state.load(base::memory_order_seq_cst);
-    if (!entry.is_of(life_of(value)) || !crew::is_waiting(index, value)) return;  // Cancelled, perhaps used again.
-    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;          // Somebody else has the last word.
+    if (!entry.is_unchanged(value)) [[unlikely]]
+        return stamp_changed(entry, its, value, now);
+    const ordinal target = ordinal_after(now, entry.delay_ns());
+    if (entry.is_new()) {
+        its.set_deadline(target);
+        place(index, its, target);
+    } else {
+        set_and_move(index, its, target);
+    }
+}
+
+/// Something has happened to it since it was noted, or was going on already.
+[[gnu::noinline]] void worker::stamp_changed(const unstamped& entry, timed& its, state_word value,
+                                             ordinal now) noexcept {
+    const unit_index index = entry.index();
+    if (!entry.is_of_life_in(value) || !crew::is_waiting(index, value)) return;  // Cancelled, perhaps used again.
+    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;         // Somebody else has the last word.
     const ordinal target = is_overtaken ? its.deadline_now() : ordinal_after(now, entry.delay_ns());
     if (entry.is_new()) {
         if (!is_overtaken) its.set_deadline(target);
