@@ -78,7 +78,9 @@ class unit_queue {
         last_ = added;
     }
 
+    /// no_unit: it is empty.
     [[nodiscard]] unit_index pop(const units& all) noexcept {
+        if (size_ == 0) return no_unit;
         const unit_index taken = first_;
         first_ = all.at(taken).link.load(base::memory_order_relaxed);
         --size_;

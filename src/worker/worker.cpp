@@ -183,11 +183,12 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
     now_ = std::max(now_, to_ordinal(began));
     inline_left_ = settings_.inline_budget;
     // Where only one thing may run, timers and tasks take turns [G12].
-    if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, answer);
+    if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, 0, answer);
     begins_with_ready_ = std::exchange(is_in_turn_, true) && !begins_with_ready_;
     const auto run_some = [&]() CHIME_REQUIRES(owner_) {
         if (answer.ran >= most || (base::has(base::old_bug::runs_timers_alone) && answer.ran != 0)) return;
-        run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran), answer);
+        run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran),
+                  is_bounded ? most_follow_ups : 0, answer);
     };
     if (begins_with_ready_) [[unlikely]]
         run_some();
@@ -390,11 +391,12 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
     }
 }
 
-/// Runs what is ready by now, each once; what becomes ready meanwhile waits for the next turn.
-void worker::run_ready(std::size_t budget, turn_answer& answer) {
-    for (std::size_t left = std::min(budget, ready_count()); left != 0; --left) {
+/// Runs what is ready by now, each once, and behind it up to `follow_ups` of what becomes ready meanwhile; the rest waits for the
+/// next turn.
+void worker::run_ready(std::size_t budget, std::size_t follow_ups, turn_answer& answer) {
+    for (std::size_t left = std::min(budget, ready_count() + follow_ups); left != 0; --left) {
         const unit_index index = pop_ready();
-        if (index == no_unit) return;  // Others have taken the rest.
+        if (index == no_unit) return;  // That was all, or others have taken the rest.
         ++answer.ran;
         if ((index & slot_bit) == 0) {
             run_posted(index);

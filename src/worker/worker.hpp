@@ -266,7 +266,10 @@ class worker final : public clock_listener {
     // worker.cpp
     void fire_due(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
     [[nodiscard]] bool fire_one(const due_entry& due, ordinal now) CHIME_REQUIRES(owner_);
-    void run_ready(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
+    /// To begin a turn costs as much as a small task or two. So where one task spawns another and awaits it, or two talk to each
+    /// other, a turn goes on for this many more; few, because timers and commands wait meanwhile.
+    static constexpr std::size_t most_follow_ups = 8;
+    void run_ready(std::size_t budget, std::size_t follow_ups, turn_answer& answer) CHIME_REQUIRES(owner_);
     void sweep(std::size_t budget) noexcept CHIME_REQUIRES(owner_);
     void publish_wheel_counters() noexcept CHIME_REQUIRES(owner_);
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
