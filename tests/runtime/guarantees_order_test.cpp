@@ -288,6 +288,34 @@ TEST(guarantee, g12_tasks_that_are_always_ready_do_not_starve_timers) {
     check_ledger_at_rest(*context);
 }
 
+task<> count_yields_until_due(io_context& on, int& yields) {
+    bool is_due = false;
+    on.timers().after(0s, [&] { is_due = true; });
+    for (; !is_due; ++yields) co_await yield();
+}
+
+TEST(guarantee, g12_a_task_that_is_ready_again_and_again_runs_some_more_times_in_a_turn_and_then_timers_have_theirs) {
+    testing::virtual_context context;
+    int yields = 0;
+    spawn_detached(*context, count_yields_until_due(*context, yields));
+    context.run();
+    EXPECT_GT(yields, 4);
+    EXPECT_LT(yields, 20);
+    check_ledger_at_rest(*context);
+}
+
+TEST(guarantee, g12_poll_runs_a_task_once_that_is_ready_again_and_again) {
+    testing::virtual_context context;
+    bool is_over = false;
+    int yields = 0;
+    spawn_detached(*context, yield_until(is_over, yields));
+    context->poll();
+    EXPECT_EQ(yields, 1);
+    is_over = true;
+    context.run();
+    check_ledger_at_rest(*context);
+}
+
 /// In every turn it arms more timers that are due than the turn may look at.
 struct flood {
     void operator()() const {
