@@ -117,7 +117,7 @@ void measure(benchmark::State& state, const std::string& name, plan plan, const 
             state.counters["figure" + std::to_string(i) + ' ' + result.figures[i].name] = result.figures[i].value;
         }
     }
-    observer.after();
+    if (!interrupted) observer.after();
 }
 
 std::vector<std::uint64_t> sizes_to_run(const options& options) {

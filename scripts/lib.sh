@@ -19,6 +19,7 @@
 #   need_test_libraries                 the same for tests: Boost.Context
 #   need_clang                          clang-19 with its sanitizer runtimes and the symbolizer
 #   configure_and_build PRESET [TARGET ...]   runs the configure preset and builds (all, or those targets)
+#   run_to_its_end COMMAND ...                runs a program that ends by itself when it is interrupted, and tells it if we are
 #
 # Nothing is installed, and apt-get is not even called, when nothing is missing.
 
@@ -137,4 +138,20 @@ configure_and_build() {
         return 1
     fi
     rm -f "$log"
+}
+
+# In the background, or a signal that only this script gets would wait until the program has ended. One that both get is told
+# twice, which makes no difference. A signal ends `wait`, too; then the program has to be waited for once more.
+run_to_its_end() {
+    local running code is_told=yes
+    "$@" &
+    running=$!
+    trap 'is_told=yes; kill -INT "$running" 2>/dev/null || true' INT TERM
+    while [[ "$is_told" == yes ]]; do
+        is_told=no
+        code=0
+        wait "$running" || code=$?
+    done
+    trap - INT TERM
+    return "$code"
 }

@@ -81,8 +81,11 @@ void crew::abandon_arming(const arming& begun) noexcept {
     worker* const mine = here();
     worker::assume_owner(mine);
     callbacks_.seal(begun.index);
-    if (mine != nullptr && mine->free_callbacks_.push(begun.index)) return;
-    if (mine != nullptr) mine->part_with(callbacks_.at(begun.index));
+    if (mine != nullptr) {
+        if (mine->free_callbacks_.push(begun.index)) return;
+        mine->settle_notes();
+        mine->part_with(callbacks_.at(begun.index));
+    }
     callbacks_.push_shared(begun.index, begun.index);
 }
 

@@ -48,6 +48,7 @@ inline void worker::free_callback(unit_index index, timed& its, std::uint64_t ne
     leave_wheel(its);
     if (next_life <= life_of(last_word_)) [[likely]] {
         if (!free_callbacks_.push(index)) [[unlikely]] {
+            settle_notes();
             part_with(its);
             callbacks_.push_shared(index, index);
         } else if (free_callbacks_.count() >= kept_in_reserve) [[unlikely]] {
@@ -88,22 +89,21 @@ inline timer_handle worker::name_of(unit_index index, std::uint64_t life) const 
 
 /// Notes what gets its deadline when the user's code returns. Needs has_tickets().
 inline void worker::stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept {
-    // No word says that, so it will be looked at closely.
-    unstamped_[unstamped_count_++] = unstamped(delay_ns, life << life_shift | state_mask, index, is_new);
+    unstamped_[unstamped_count_++] = unstamped(delay_ns, unstamped::look_closely(life), index, is_new);
     if (unstamped_count_ == most_unstamped) [[unlikely]]
         stamp();
 }
 
 /// The same, if it takes no more than a note. False: nothing was done.
-inline bool worker::try_stamp_later(unit_index index, state_word plain, std::int64_t delay_ns, bool is_new) noexcept {
+inline bool worker::try_stamp_later(unit_index index, state_word word, std::int64_t delay_ns, bool is_new) noexcept {
     if (unstamped_count_ + 1 == most_unstamped) [[unlikely]]
         return false;
-    unstamped_[unstamped_count_++] = unstamped(delay_ns, plain, index, is_new);
+    unstamped_[unstamped_count_++] = unstamped(delay_ns, word, index, is_new);
     return true;
 }
 
-/// Before a life begins that leaves no note: those that there are know lives by their last bits, and must not see as many
-/// lives go by as these can count.
+/// Before a life begins that leaves no note, and before a record goes to where others take it: notes know lives by their last
+/// bits, and must not see as many lives go by as these can count.
 inline void worker::settle_notes() noexcept {
     if (unstamped_count_ != 0) stamp();
 }

@@ -102,6 +102,7 @@ bool worker::try_end_for_good() noexcept {
 /// The owner gives away what is free, up to so many.
 void worker::share_callbacks(std::size_t most) noexcept {
     if (free_callbacks_.is_empty() || most == 0) return;
+    settle_notes();
     free_callbacks_.donate(std::min(free_callbacks_.count(), most), [this](timed& its) { part_with(its); });
 }
 

@@ -207,16 +207,22 @@ class worker final : public clock_listener {
     };
     [[gnu::tls_model("initial-exec")]] static thread_local constinit turn_of_thread turning;
 
-    /// What was armed or postponed by a delay and gets its deadline when the user's code returns.
-    /// Two words, because each is a store that waits in the processor until what came before it is through. One has the unit's
+    /// What was armed or postponed by a delay and gets its deadline when the user's code returns: a callback, never a sleep.
+    /// Two words, because each is a store that waits in the processor until what came before it is through. One has the record's
     /// word as it was, without its first bits: if that is still what it is, nothing else has to be looked at. Of the life the
-    /// last bits are enough: between the note and the stamp there are no more lives than notes; see settle_notes().
+    /// last bits are enough: a record that is noted stays ours, and between the note and the stamp there are no more lives than
+    /// notes; see settle_notes().
     class unstamped {
      public:
         unstamped() noexcept = default;
-        /// `plain` is its word, which says that it is waiting and that nobody else is at it.
-        unstamped(std::int64_t delay_ns, state_word plain, unit_index index, bool is_new) noexcept
-            : delay_ns_(delay_ns), what_(plain << word_shift | std::uint64_t{is_new} << 32U | index) {}
+        /// `word` is that of the record, if it says that this is armed and nobody else is at it; otherwise one of this life that no
+        /// record has, see look_closely().
+        unstamped(std::int64_t delay_ns, state_word word, unit_index index, bool is_new) noexcept
+            : delay_ns_(delay_ns), what_(word << word_shift | std::uint64_t{is_new} << 32U | index) {}
+
+        [[nodiscard]] static state_word look_closely(std::uint64_t life) noexcept {
+            return life << life_shift | state_mask;
+        }
 
         [[nodiscard]] std::int64_t delay_ns() const noexcept { return delay_ns_; }
         [[nodiscard]] unit_index index() const noexcept { return static_cast<unit_index>(what_); }
@@ -357,7 +363,7 @@ class worker final : public clock_listener {
     void move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept CHIME_REQUIRES(owner_);
     void stamp_later(unit_index index, std::uint64_t life, std::int64_t delay_ns, bool is_new) noexcept
         CHIME_REQUIRES(owner_);
-    [[nodiscard]] bool try_stamp_later(unit_index index, state_word plain, std::int64_t delay_ns, bool is_new) noexcept
+    [[nodiscard]] bool try_stamp_later(unit_index index, state_word word, std::int64_t delay_ns, bool is_new) noexcept
         CHIME_REQUIRES(owner_);
     void stamp() noexcept CHIME_REQUIRES(owner_);
     void settle_notes() noexcept CHIME_REQUIRES(owner_);

@@ -101,7 +101,7 @@ void worker::stamp_at(ordinal now) noexcept {
 
 inline void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
     const unit_index index = entry.index();
-    timed& its = units_.at(index);
+    timed& its = units_.callback_at(index);
     // After we have announced it [record_word: stamp].
     const state_word value = its.state.load(base::memory_order_seq_cst);
     if (!entry.is_unchanged(value)) [[unlikely]]
@@ -119,8 +119,8 @@ inline void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
 [[gnu::noinline]] void worker::stamp_changed(const unstamped& entry, timed& its, state_word value,
                                              ordinal now) noexcept {
     const unit_index index = entry.index();
-    if (!entry.is_of_life_in(value) || !crew::is_waiting(index, value)) return;  // Cancelled, perhaps used again.
-    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;         // Somebody else has the last word.
+    if (!entry.is_of_life_in(value) || state_of(value) != timer_state::armed) return;  // Cancelled, perhaps used again.
+    const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;  // Somebody else has the last word.
     const ordinal target = is_overtaken ? its.deadline_now() : ordinal_after(now, entry.delay_ns());
     if (entry.is_new()) {
         if (!is_overtaken) its.set_deadline(target);
@@ -136,28 +136,28 @@ inline void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
 /// others is taken off before the deadline is written (models/record_word.pml).
 bool worker::postpone_here(unit_index index, timed& its, state_word value, wait_limit limit) {
     const std::uint64_t life = life_of(value);
-    if ((index & slot_bit) != 0 && !its.is_numbered()) return false;  // It waits for something else.
+    const bool is_sleep = (index & slot_bit) != 0;     // No note of it: whoever is woken may go to another worker.
+    if (is_sleep && !its.is_numbered()) return false;  // It waits for something else.
     reserve_tickets();
     while ((value & moved_flag) != 0) {
         // What others have asked for before is overtaken; if the mark is there again later, we are. Relaxed: who looked at the
-        // word before has acquired it, so our deadline comes after those. Somebody may have moved it since and left the same
-        // word: then he postpones at the same time as we do, and the two deadlines come in any order. The ticket is not later
-        // than either, for if his were the earlier one he would have linked it, and the word be another
-        // [record_word: take mark off].
+        // word before has acquired it, so our deadline comes after those. Whoever has moved it since, and left the same word or
+        // made us look again, postpones at the same time as we do: the two deadlines come in any order, and the ticket is not
+        // later than either. For if his is the earlier one, he links it, and so do we find it; or it was linked before, and
+        // whoever obeys looks at whatever the deadline is then [record_word: take mark off].
         if (its.state.compare_exchange_weak(value, value & ~moved_flag, base::memory_order_relaxed)) break;
         if (life_of(value) != life || !crew::is_waiting(index, value)) return false;
     }
-    if (limit.is_absolute != 0) {
-        if (unstamped_count_ != 0) stamp();  // Its own deadline may be among those.
-        if (its.has_timer()) {
-            move_to(index, its, value, crew_.deadline_of(limit));
-        } else {
-            its.set_deadline(crew_.deadline_of(limit));  // Still in the inbox.
-        }
-    } else if (!its.is_numbered()) {
-        its.set_deadline(crew_.deadline_of(limit));
-    } else {
+    if (!is_sleep && limit.is_absolute == 0 && its.is_numbered()) {
         stamp_later(index, life, limit.count, false);
+    } else {
+        settle_notes();  // Its own deadline may be among those.
+        const ordinal target = crew_.deadline_of(limit);
+        if (its.has_timer()) {
+            move_to(index, its, value, target);
+        } else {
+            its.set_deadline(target);  // Still in the inbox.
+        }
     }
     counters_.postponed.add();
     return true;

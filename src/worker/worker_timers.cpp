@@ -20,7 +20,9 @@ void worker::free_callback(unit_index index) noexcept {
 
 /// Other threads take what the owner has too many of.
 [[gnu::noinline]] void worker::share_callbacks() noexcept {
-    if (callbacks_.shared_is_empty()) free_callbacks_.donate(donated_at_once, [this](timed& its) { part_with(its); });
+    if (!callbacks_.shared_is_empty()) return;
+    settle_notes();
+    free_callbacks_.donate(donated_at_once, [this](timed& its) { part_with(its); });
 }
 
 // --- Arming.
