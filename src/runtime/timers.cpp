@@ -28,11 +28,12 @@ void refuse_arming(crew& home, const char* call) {
     if (home.is_stopped()) {
         throw std::system_error(make_error_code(errc::stopped), std::string(call) + ": " + home.reason_of_stop());
     }
-    throw std::system_error(make_error_code(errc::too_many_timers),
-                            std::string(call) + ": the " + home.noun() +
-                                " holds as many timers and posted functions as it may (" +
-                                std::to_string(home.stats().pending) +
-                                " timers are pending); run it, cancel some, or raise max_timers in its configuration");
+    throw std::system_error(
+        make_error_code(errc::too_many_timers),
+        std::string(call) + ": the " + home.noun() + " holds as many timers" +
+            (home.is_alone() ? " and posted functions" : "") + " as it may (" + std::to_string(home.stats().pending) +
+            " timers are pending, and what other threads have cancelled counts until the loop that "
+            "had it comes round); let it run, cancel some, or raise max_timers in its configuration");
 }
 
 }  // namespace detail

@@ -74,15 +74,18 @@ void task_control::wait() {
     {
         const base::lock_guard lock(its().mutex);
         if (its().home != nullptr && its().home->settings().is_simulated) {
-            refuse(errc::on_a_worker,
-                   "chime: in a simulation nobody else runs the task; use block_on(), or let time go on");
+            refuse(
+                errc::on_a_worker,
+                "chime::join_handle::wait: in a simulation nobody else runs the task; use block_on(), or let time go on");
         }
         if (its().home != nullptr && its().home->is_in_forked_child()) {
-            refuse(errc::stopped, "chime: this is a forked child, and whoever runs the task is in its parent");
+            refuse(errc::stopped,
+                   "chime::join_handle::wait: this is a forked child, and whoever runs the task is in its parent");
         }
         if (its().home != nullptr && its().home->is_below_us()) {
-            refuse(errc::on_a_worker,
-                   "chime: this thread runs the task itself, or could have to; co_await the handle instead");
+            refuse(
+                errc::on_a_worker,
+                "chime::join_handle::wait: this thread runs the task itself, or could have to; co_await the handle instead");
         }
     }
     std::uint32_t seen = state::running;

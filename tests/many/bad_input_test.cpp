@@ -227,7 +227,7 @@ TEST(a_refusal, calls_a_runtime_a_runtime) {
     runtime full({.workers = 1, .max_timers = 1, .max_tasks = 1});
     full.timers().at(never, [] {});
     const auto only = full.spawn(sleep_until(never));
-    expect_refused(errc::too_many_timers, "the runtime holds as many timers and posted functions as it may",
+    expect_refused(errc::too_many_timers, "the runtime holds as many timers as it may",
                    [&] { full.timers().after(1s, [] {}); });
     expect_refused(errc::too_many_tasks, "this runtime has no place for another task",
                    [&] { spawn_detached(full, answer()); });
