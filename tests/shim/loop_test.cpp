@@ -91,7 +91,7 @@ CHIME_SCENARIO(loop, runs_what_is_posted_whatever_it_is_just_doing, .share = 2) 
     loop.require_rest();
 }
 
-/// It waits for the next turn. Stopped before that, the loop still owns it.
+/// The last of them waits for the next turn, for there are more than one goes on for. Stopped before that, the loop still owns it.
 CHIME_SCENARIO(loop, runs_what_a_posted_function_posts_or_destroys_it_in_the_end, .share = 2, .is_small = true,
                .stale_values = 0) {
     account its;
@@ -99,8 +99,10 @@ CHIME_SCENARIO(loop, runs_what_a_posted_function_posts_or_destroys_it_in_the_end
     {
         small_loop loop;
         loop->post([&] {
-            loop->post(test::any_callback(its));
-            posted.add();
+            for (int count = 0; count < 9; ++count) {
+                loop->post(test::any_callback(its));
+                posted.add();
+            }
         });
         thread driver([&] { loop->run(); }, "loop");
         loop->stop();
