@@ -291,7 +291,10 @@ TEST(guarantee, g12_tasks_that_are_always_ready_do_not_starve_timers) {
 task<> count_yields_until_due(io_context& on, int& yields) {
     bool is_due = false;
     on.timers().after(0s, [&] { is_due = true; });
-    for (; !is_due; ++yields) co_await yield();
+    while (!is_due) {
+        co_await yield();
+        ++yields;
+    }
 }
 
 TEST(guarantee, g12_a_task_that_is_ready_again_and_again_runs_some_more_times_in_a_turn_and_then_timers_have_theirs) {
