@@ -35,7 +35,8 @@ bool look_the_same_in_a_note(timer_handle left, timer_handle right) {
 /// Runs it as a callback of that worker.
 template <class F>
 void run_on(runtime& home, unsigned worker, F function) {
-    for (bool is_there = false; !is_there;) {
+    bool is_there = false;
+    while (!is_there) {
         std::thread([&] {
             const timer_handle armed = home.timers().after(50ms, function);
             is_there = armed.worker_hint() == worker;
