@@ -340,7 +340,6 @@ class crew {
     std::vector<waiter> waiters_ CHIME_GUARDED_BY(waiters_mutex_);
 
     base::striped_counter<> armed_elsewhere_;
-    base::striped_counter<> pending_elsewhere_;
     base::striped_counter<> spawned_elsewhere_;
     base::striped_counter<> cancelled_elsewhere_;
     base::striped_counter<> postponed_elsewhere_;

@@ -117,7 +117,6 @@ bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
     // push releases what we write.
     if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acquire)) return false;
     cancelled_elsewhere_.add(1);
-    pending_elsewhere_.add(~std::uint64_t{0});
     its.set_deadline(last_given_back.exchange(which.index));
     send(which.index, its, end_of_time);
     drop_work();
@@ -200,7 +199,6 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
         running->count_end(false);
     } else {
         cancelled_elsewhere_.add(1);
-        pending_elsewhere_.add(~std::uint64_t{0});
     }
     state_word value = its.state.load(base::memory_order_relaxed);
     for (;;) {

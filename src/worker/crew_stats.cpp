@@ -134,10 +134,13 @@ timer_stats crew::stats() const noexcept {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) at(seat).add_stats(sums);
     const std::uint64_t spawned = spawned_elsewhere_.sum();
-    sums.armed += armed_elsewhere_.sum();
-    sums.cancelled += cancelled_elsewhere_.sum();
+    // Before what was armed, so that who reads while others count does not see an end without its beginning.
+    const std::uint64_t cancelled = cancelled_elsewhere_.sum();
+    const std::uint64_t armed = armed_elsewhere_.sum();
+    sums.armed += armed;
+    sums.cancelled += cancelled;
     sums.postponed += postponed_elsewhere_.sum();
-    sums.pending += pending_elsewhere_.sum();
+    sums.pending += armed - cancelled;  // Each is counted once there, because that is a step on a shared line.
     sums.refused = refused_.sum();
     sums.tasks += spawned;
     sums.suspensions += spawned;

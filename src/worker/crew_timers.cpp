@@ -129,7 +129,6 @@ void crew::end_if_stopped(timer_handle made, sending& bringing) noexcept {
 
 void crew::count_arm_elsewhere(worker& target) noexcept {
     armed_elsewhere_.add(1);
-    pending_elsewhere_.add(1);
     if (is_alone_) target.foreign_work_.fetch_add(1, base::memory_order_relaxed);  // As in add_work().
 }
 
