@@ -9,6 +9,7 @@
 #include <ostream>
 #include <source_location>
 #include <string_view>
+#include <utility>
 
 // What a worker tells about itself, and a crew about what it holds.
 
@@ -134,9 +135,15 @@ timer_stats crew::stats() const noexcept {
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) at(seat).add_stats(sums);
     const std::uint64_t spawned = spawned_elsewhere_.sum();
-    // Before what was armed, so that who reads while others count does not see an end without its beginning.
-    const std::uint64_t cancelled = cancelled_elsewhere_.sum();
-    const std::uint64_t armed = armed_elsewhere_.sum();
+    // What is pending of that is the difference, so both are of the same moment, as far as that can be had: whoever is kept from
+    // going on between the two would take all that was armed meanwhile for pending.
+    std::uint64_t cancelled = cancelled_elsewhere_.sum();
+    std::uint64_t armed = armed_elsewhere_.sum();
+    for (unsigned looks = 0; looks < 8; ++looks) {
+        const std::uint64_t before = std::exchange(cancelled, cancelled_elsewhere_.sum());
+        if (cancelled - before <= 16) break;
+        armed = armed_elsewhere_.sum();
+    }
     sums.armed += armed;
     sums.cancelled += cancelled;
     sums.postponed += postponed_elsewhere_.sum();
