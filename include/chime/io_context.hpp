@@ -110,7 +110,8 @@ class io_context {
     /// The same for one piece of user code at most; waits for it.
     CHIME_API std::size_t run_one();
 
-    /// The same for a limited time. A piece of user code that has begun is not interrupted.
+    /// The same for a limited time. A piece of user code that has begun is not interrupted; when the time is over, none
+    /// begins any more. What comes due together with the end still runs, if it takes no longer than a tenth of a millisecond.
     /// Throws std::system_error (std::errc::invalid_argument) for NaN, too.
     template <class Rep, class Period>
     std::size_t run_for(std::chrono::duration<Rep, Period> limit) {
@@ -121,12 +122,18 @@ class io_context {
         detail::ask_for_unit<Number>();
         return 0;
     }
+    template <class Clock, class Duration>
+    std::size_t run_for(std::chrono::time_point<Clock, Duration>) {
+        detail::ask_for_delay<Clock>();
+        return 0;
+    }
     CHIME_API std::size_t run_until(detail::any_deadline limit);
 
     /// Runs what is ready or due now, and does not wait.
     CHIME_API std::size_t poll();
 
-    /// Makes run() return as soon as it can, and touches no timer and no task. Stays in force until restart(). Any thread.
+    /// Makes run() return when the piece of user code that it is in is through: no other begins. Touches no timer and no
+    /// task. Stays in force until restart(). Any thread.
     CHIME_API void stop() noexcept;
     [[nodiscard]] CHIME_API bool is_stopped() const noexcept;
     CHIME_API void restart() noexcept;

@@ -90,24 +90,24 @@ class drive {
     }
 
     /// Throws what user code throws.
-    std::size_t turn(std::size_t most, bool is_bounded = true) {
+    std::size_t turn(std::size_t most, time_point limit, bool is_bounded = true) {
         is_finished_ = false;
         detail::worker::assume_owner(&driven_);
-        last_ = driven_.turn(most, is_bounded);
+        last_ = driven_.turn({.is_leaving = is_stopped_, .most = most, .until = limit, .is_bounded = is_bounded});
         is_finished_ = true;
         return last_.ran;
     }
 
     [[nodiscard]] bool is_busy() const noexcept { return last_.is_busy; }
 
-    void park(time_point limit, const base::atomic<bool>& is_stopped) noexcept {
+    void park(time_point limit) noexcept {
         if (!old_slack_) {
             // The kernel's default makes every sleeper up to 50 µs late. The thread is the user's: he gets it back.
             old_slack_ = base::timer_slack();
             base::set_timer_slack(std::chrono::nanoseconds{1});
         }
         detail::worker::assume_owner(&driven_);
-        driven_.park(last_.wake_at, limit, is_stopped);
+        driven_.park(last_.wake_at, limit, is_stopped_);
     }
 
  private:
@@ -169,12 +169,12 @@ std::size_t io_context::state::run(std::size_t most, time_point limit) {
     for (;;) {
         // Acquire: pairs with the release in stop(); what was done before it is seen by who runs next.
         if (is_stopped.load(base::memory_order_acquire)) break;
-        ran += loop.turn(most - ran);
+        ran += loop.turn(most - ran, limit);
         if (ran >= most) break;
         if (limit != never && worker.now() >= limit) break;
         if (loop.is_busy()) continue;
         if (worker.is_out_of_work()) break;
-        loop.park(limit, is_stopped);
+        loop.park(limit);
     }
     return ran;
 }
@@ -194,7 +194,7 @@ std::size_t io_context::run_until(detail::any_deadline limit) {
 std::size_t io_context::poll() {
     // One turn runs what is there when it begins, and nothing that comes of it: so it ends.
     drive loop(state_->worker, state_->is_stopped);
-    return is_stopped() ? 0 : loop.turn(unlimited, false);
+    return is_stopped() ? 0 : loop.turn(unlimited, never, false);
 }
 
 void io_context::stop() noexcept {

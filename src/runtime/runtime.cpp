@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
-#include <limits>
 #include <new>
 #include <optional>
 #include <string>
@@ -18,8 +17,6 @@
 namespace chime::inline v0 {
 
 namespace {
-
-constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 detail::worker_settings settings_of(const runtime_config& config, bool is_simulated) {
     if (const std::string problem = config.validate(); !problem.empty()) {
@@ -148,7 +145,7 @@ void runtime::state::turn_until_left(member& mine) const {
     detail::worker::assume_owner(&worker);
     // Relaxed: who leaves for it acquires it in drive().
     while (!mine.is_leaving.load(base::memory_order_relaxed)) {
-        const detail::turn_answer last = worker.turn(unlimited);
+        const detail::turn_answer last = worker.turn({.is_leaving = mine.is_leaving});
         if (last.is_busy) continue;
         worker.park(last.wake_at, never, mine.is_leaving);
         if (metronome) metronome->nudge();

@@ -137,7 +137,7 @@ void simulation::state::turn(member& mine) {
     const std::size_t most = random.one_in(2) ? unlimited : 1 + random.below(4);
     detail::turn_answer answer;
     try {
-        answer = worker.turn(most);
+        answer = worker.turn({.is_leaving = is_never_stopped, .most = most});
     } catch (...) {
         if (!inside().config.on_exception) throw;
         inside().config.on_exception(std::current_exception());

@@ -32,6 +32,9 @@ constexpr std::uint64_t crowd = 8;  ///< So many timers in one turn are one.
 
 constexpr std::size_t frames_ahead = 4;  ///< A frame that is not in the cache takes as long as so many sleepers.
 
+/// What comes due together with the end of a limited time runs before it ends, if it is quick: no turn is cut shorter than this.
+constexpr std::chrono::microseconds least_turn{100};
+
 constexpr std::size_t most_shared = std::size_t{1} << 16U;  ///< Whoever needs more asks again.
 
 }  // namespace
@@ -152,14 +155,14 @@ bool worker::tidy_up_elsewhere() {
     return true;
 }
 
-turn_answer worker::turn(std::size_t most, bool is_bounded) {
+turn_answer worker::turn(turn_limits limits) {
     const turn_scope scope(*this);
     turn_answer answer;
     const bool was_parked = std::exchange(was_parked_, false);
     const std::uint64_t obeyed_before = counters_.commands.get();
     const std::uint64_t fired_before = counters_.fired.get();
     counters_.turns.add_and_publish();  // After it has said that it is awake; see crew::is_at_rest().
-    obey(is_bounded ? settings_.command_budget : unlimited_commands);
+    obey(limits.is_bounded ? settings_.command_budget : unlimited_commands);
     if (!is_alone_) adopt_some();
     if (owed_callbacks_ != 0) pay_callbacks();
     if (owed_slots_ != 0) pay_slots();
@@ -177,27 +180,24 @@ turn_answer worker::turn(std::size_t most, bool is_bounded) {
         share_slots(most_shared);
     }
     if (crew_.is_stopped() && !is_swept()) [[unlikely]]
-        sweep(is_bounded ? settings_.command_budget : unlimited_commands);
+        sweep(limits.is_bounded ? settings_.command_budget : unlimited_commands);
     if (!is_alone_) find_work();
 
     const time_point began = now();
     now_ = std::max(now_, to_ordinal(began));
     inline_left_ = settings_.inline_budget;
+    if (limits.until != never) limits.until = std::max(limits.until, began + least_turn);
+    // What runs before the timers may arm others: these wait for the next turn [G2].
+    const std::uint64_t armed_from = next_number_;
+    begins_with_ready_ = std::exchange(is_cut_short_, true) && !begins_with_ready_;
     // Where only one thing may run, timers and tasks take turns [G12].
-    if (most == 1 && std::exchange(prefers_ready_, !prefers_ready_)) run_ready(1, 0, answer);
-    begins_with_ready_ = std::exchange(is_in_turn_, true) && !begins_with_ready_;
-    const auto run_some = [&]() CHIME_REQUIRES(owner_) {
-        if (answer.ran >= most || (base::has(base::old_bug::runs_timers_alone) && answer.ran != 0)) return;
-        run_ready(std::min(is_bounded ? settings_.ready_budget : most, most - answer.ran),
-                  is_bounded ? most_follow_ups : 0, answer);
-    };
-    if (begins_with_ready_) [[unlikely]]
-        run_some();
+    if (limits.most == 1) begins_with_ready_ = std::exchange(prefers_ready_, !prefers_ready_);
+    if (begins_with_ready_) run_ready(limits, answer);
     const bool skips_timers = base::has(base::old_bug::runs_tasks_alone) && ready_count() != 0;
-    if (answer.ran < most && !skips_timers)
-        fire_due(std::min(is_bounded ? settings_.fire_budget : most, most - answer.ran), answer);
-    if (!begins_with_ready_) run_some();
-    is_in_turn_ = false;
+    if (!skips_timers) fire_due(armed_from, limits, answer);
+    const bool skips_tasks = base::has(base::old_bug::runs_timers_alone) && answer.ran != 0;
+    if (!begins_with_ready_ && !skips_tasks) run_ready(limits, answer);
+    is_cut_short_ = has_to_end(limits, answer);
     // Whoever postpones what is due may have been interrupted, and needs a processor: ours, if we have nothing else to do.
     if (std::exchange(has_deferred_, false) && answer.ran == 0) [[unlikely]]
         base::yield_this_thread();
@@ -316,16 +316,27 @@ void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
     if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
 }
 
-/// Fires what was due and armed before this turn, in order of (deadline, number) [G2].
-void worker::fire_due(std::size_t budget, turn_answer& answer) {
+/// Looked at before each piece of user code, so that none begins after the end.
+bool worker::has_to_end(const turn_limits& limits, const turn_answer& answer) const noexcept {
+    // Relaxed: who leaves for it acquires it.
+    return answer.ran >= limits.most || limits.is_leaving.load(base::memory_order_relaxed) ||
+           (limits.until != never && answer.ran != 0 && now() > limits.until);
+}
+
+/// Fires what is due, in order of (deadline, number), but for what has been armed since the turn began [G2].
+void worker::fire_due(std::uint64_t armed_from, const turn_limits& limits, turn_answer& answer) {
     if (wheel_.live() == 0) return;
+    std::size_t budget = limits.is_bounded ? std::min(settings_.fire_budget, limits.most) : limits.most;
     auto left = ticket_wheel::work::for_budget(budget);
-    wheel_.begin_advance(next_number_, left);
+    wheel_.begin_advance(armed_from, left);
     struct end_of_advance {
         ~end_of_advance() { wheel.end_advance(); }
         ticket_wheel& wheel;
     } const at_the_end{wheel_};
-    while (budget != 0) {
+    while (budget != 0 && !has_to_end(limits, answer)) {
+        // All timers were stopped: what is left of them is cancelled, a bounded number at a time.
+        if (crew_.is_stopped() && !is_swept()) [[unlikely]]
+            break;
         const due_entry* const due = wheel_.find_due(units_, now_, left);
         if (due == nullptr) break;
         const due_entry found = *due;
@@ -392,10 +403,12 @@ bool worker::fire_one(const due_entry& due, ordinal now) {
     }
 }
 
-/// Runs what is ready by now, each once, and behind it up to `follow_ups` of what becomes ready meanwhile; the rest waits for the
-/// next turn.
-void worker::run_ready(std::size_t budget, std::size_t follow_ups, turn_answer& answer) {
-    for (std::size_t left = std::min(budget, ready_count() + follow_ups); left != 0; --left) {
+/// Runs what is ready by now, each once, and, where the budgets count, behind it a few of what becomes ready meanwhile; the rest
+/// waits for the next turn.
+void worker::run_ready(const turn_limits& limits, turn_answer& answer) {
+    std::size_t left =
+        limits.is_bounded ? std::min(settings_.ready_budget, ready_count() + most_follow_ups) : ready_count();
+    for (; left != 0 && !has_to_end(limits, answer); --left) {
         const unit_index index = pop_ready();
         if (index == no_unit) return;  // That was all, or others have taken the rest.
         ++answer.ran;
@@ -426,6 +439,7 @@ void worker::sweep(std::size_t budget) noexcept {
         if (state_of(value) != timer_state::armed || its.owner() != seat_) continue;
         crew_.cancel(name_of(index, life_of(value)));
     }
+    settle_notes();  // What closures have asked for when they were destroyed: nothing is noted for long.
     // Relaxed: who has stopped everything, and then waits in crew::is_at_rest(), has woken us in between. So if he sees us asleep, we
     // have published that after he has said so, and have looked at it afterwards; and then we only sleep if this was
     // done [park: sweep].

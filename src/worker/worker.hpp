@@ -56,6 +56,14 @@ struct worker_settings {
     state_word life_limit = state_word{1} << life_bits;
 };
 
+/// What ends a turn: at the next gap between two pieces of user code, not only when it has done all that it may.
+struct turn_limits {
+    const base::atomic<bool>& is_leaving;  ///< Whoever drives it is told to leave.
+    std::size_t most = std::numeric_limits<std::size_t>::max();
+    time_point until = never;
+    bool is_bounded = true;  ///< By the budgets; if not, it does all that is there to do when it begins.
+};
+
 /// What a turn leaves behind.
 struct turn_answer {
     std::size_t ran = 0;            ///< Callbacks, resumptions and posted functions.
@@ -92,9 +100,8 @@ class worker final : public clock_listener {
     /// Like is_driven(), but also true while a thread tidies up in the place of an owner, and after the end.
     [[nodiscard]] bool is_held() const noexcept { return driver_.load(base::memory_order_acquire) != driver::nobody; }
 
-    /// Obeys, fires, runs: at most `most` pieces of user code. Throws what they throw; everything else stays in order.
-    /// Bounded by the budgets, unless told otherwise: then it does all that is there to do when it begins.
-    turn_answer turn(std::size_t most, bool is_bounded = true) CHIME_REQUIRES(owner_);
+    /// Obeys, fires, runs. Throws what user code throws; everything else stays in order.
+    turn_answer turn(turn_limits limits) CHIME_REQUIRES(owner_);
 
     /// Sleeps until `wake_at`, `limit`, `is_stopped`, or something happens, whichever is first.
     void park(ordinal wake_at, time_point limit, const base::atomic<bool>& is_stopped) noexcept CHIME_REQUIRES(owner_);
@@ -270,12 +277,13 @@ class worker final : public clock_listener {
     [[nodiscard]] bool try_obey_one(unit_index index) noexcept CHIME_REQUIRES(owner_);
 
     // worker.cpp
-    void fire_due(std::size_t budget, turn_answer& answer) CHIME_REQUIRES(owner_);
+    [[nodiscard]] bool has_to_end(const turn_limits& limits, const turn_answer& answer) const noexcept;
+    void fire_due(std::uint64_t armed_from, const turn_limits& limits, turn_answer& answer) CHIME_REQUIRES(owner_);
     [[nodiscard]] bool fire_one(const due_entry& due, ordinal now) CHIME_REQUIRES(owner_);
     /// To begin a turn costs as much as a small task or two. So where one task spawns another and awaits it, or two talk to each
     /// other, a turn goes on for this many more; few, because timers and commands wait meanwhile.
     static constexpr std::size_t most_follow_ups = 8;
-    void run_ready(std::size_t budget, std::size_t follow_ups, turn_answer& answer) CHIME_REQUIRES(owner_);
+    void run_ready(const turn_limits& limits, turn_answer& answer) CHIME_REQUIRES(owner_);
     void sweep(std::size_t budget) noexcept CHIME_REQUIRES(owner_);
     void publish_wheel_counters() noexcept CHIME_REQUIRES(owner_);
     void ring_for(ordinal deadline, std::uint32_t undrained) noexcept;
@@ -440,9 +448,9 @@ class worker final : public clock_listener {
     bool has_departed_ CHIME_GUARDED_BY(owner_) = false;
     bool is_condemned_ CHIME_GUARDED_BY(owner_) = false;
     bool prefers_ready_ CHIME_GUARDED_BY(owner_) = false;
-    /// At the beginning of a turn: the last one was ended by an exception.
-    bool is_in_turn_ CHIME_GUARDED_BY(owner_) = false;
-    /// After an exception, what it has kept from running comes first.
+    /// At the beginning of a turn: the last one was cut short, by an exception or because it had to end.
+    bool is_cut_short_ CHIME_GUARDED_BY(owner_) = false;
+    /// Then, what was kept from running comes first.
     bool begins_with_ready_ CHIME_GUARDED_BY(owner_) = false;
     bool was_parked_ CHIME_GUARDED_BY(owner_) = false;
     bool follows_crowd_ CHIME_GUARDED_BY(owner_) = false;  ///< Since it slept last, many have fired in one turn.

@@ -40,6 +40,7 @@ unit_index turned_round(const units& all, unit_index chain, unit_index behind) n
 }  // namespace
 
 void worker::retire() noexcept {
+    settle_notes();  // What closures have asked for when they were destroyed, with no user code around them.
     // What is due before somebody can have adopted all of it must not wait for its turn among a million others.
     const ordinal until_adopted = meanwhile_ns + 2 * adopted_within_ns * (callbacks_.size() + slots_.size());
     adopt_until(to_ordinal(now()) + until_adopted);

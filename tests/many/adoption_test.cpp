@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <new>
 #include <string>
 #include <utility>
@@ -56,7 +55,7 @@ class two_workers {
     detail::turn_answer turn(std::uint32_t seat) {
         detail::worker& its = both_.at(seat);
         detail::worker::assume_owner(&its);
-        return its.turn(std::numeric_limits<std::size_t>::max());
+        return its.turn({.is_leaving = is_leaving_});
     }
 
     void turns(std::uint32_t seat, int count) {
@@ -106,6 +105,7 @@ class two_workers {
     testing::virtual_clock clock_;
     detail::crew both_;
     std::uint32_t staying_ = 1;
+    base::atomic<bool> is_leaving_{false};
 };
 
 /// Two of the first worker, due so many ticks after the start. They are adopted when both are due, while the second worker

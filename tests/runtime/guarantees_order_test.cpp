@@ -168,6 +168,19 @@ TEST(guarantee, g2_a_turn_fires_only_what_was_armed_before_it) {
     check_ledger_at_rest(*context);
 }
 
+TEST(guarantee, g2_so_does_a_turn_that_begins_with_what_the_last_one_has_left) {
+    testing::virtual_context context;
+    bool has_fired = false;
+    context->post([] { throw 1; });
+    context->post([&] { context->timers().after(0s, [&] { has_fired = true; }); });
+    EXPECT_THROW(context->poll(), int);
+    EXPECT_EQ(context->poll(), 1U) << "what was left runs before timers";
+    EXPECT_FALSE(has_fired);
+    EXPECT_EQ(context->poll(), 1U);
+    EXPECT_TRUE(has_fired);
+    check_ledger_at_rest(*context);
+}
+
 task<> note_at(time_point deadline, int number, std::vector<int>& fired) {
     co_await sleep_until(deadline);
     fired.push_back(number);

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -24,7 +23,6 @@ namespace {
 
 constexpr std::size_t unit_count = 64;
 constexpr std::uint64_t lives = 16;
-constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
 
 detail::worker_settings short_lived() {
     detail::worker_settings settings;
@@ -46,7 +44,7 @@ class driven_worker {
         crew_.first().end_drive();
     }
     detail::crew* operator->() { return &crew_; }
-    void turn() { crew_.first().turn(everything, false); }
+    void turn() { crew_.first().turn({.is_leaving = is_leaving_, .is_bounded = false}); }
 
     /// Arms a function at a time; names nothing: refused.
     template <class Function>
@@ -60,6 +58,7 @@ class driven_worker {
 
  private:
     detail::crew crew_{short_lived()};
+    base::atomic<bool> is_leaving_{false};
     detail::worker* before_ = nullptr;
 };
 

@@ -17,7 +17,6 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <new>
 #include <utility>
 
@@ -75,10 +74,10 @@ class small_crew {
     void settle(std::uint32_t seat) {
         detail::worker& its = crew_.at(seat);
         shim::require(its.try_begin_drive(), "nobody else drives it");
-        shim::require(!its.turn(1).is_busy, "there is nothing to do");
+        shim::require(!its.turn({.is_leaving = is_leaving_[seat], .most = 1}).is_busy, "there is nothing to do");
     }
     /// After that: one more, whatever there is to do.
-    void turn(std::uint32_t seat) { static_cast<void>(crew_.at(seat).turn(std::numeric_limits<std::size_t>::max())); }
+    void turn(std::uint32_t seat) { static_cast<void>(crew_.at(seat).turn({.is_leaving = is_leaving_[seat]})); }
     /// And it has gone to sleep.
     void lay_down(std::uint32_t seat) {
         settle(seat);
@@ -120,7 +119,7 @@ class small_crew {
         while (!is_leaving_[seat].load(base::memory_order_acquire)) {
             detail::turn_answer last;
             try {
-                last = mine.turn(std::numeric_limits<std::size_t>::max());
+                last = mine.turn({.is_leaving = is_leaving_[seat]});
             } catch (const std::bad_alloc&) {
                 continue;  // As in a runtime: the next turn goes on from there.
             }
