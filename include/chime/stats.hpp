@@ -21,8 +21,8 @@ struct lateness_histogram {
 
     [[nodiscard]] CHIME_API std::uint64_t count() const noexcept;
 
-    /// At most this late were `fraction` (0.5, 0.99, 0.999) of all, rounded up to the end of a bucket; zero if there
-    /// were none.
+    /// At most this late were `fraction` (0.5, 0.99, 0.999) of all, rounded up to the end of a bucket or to `max`,
+    /// whichever is less; zero if there were none.
     [[nodiscard]] CHIME_API std::chrono::nanoseconds quantile(double fraction) const noexcept;
 };
 
@@ -69,7 +69,8 @@ struct timer_stats {
     std::chrono::nanoseconds longest_turn{};      ///< Only if callbacks are timed.
     lateness_histogram lateness;
 
-    /// What has happened since `before`: takes its counts away. What is measured and not counted stays.
+    /// What has happened since `before`: takes its counts away. What is so *now* stays as it was read last: `pending`,
+    /// `tasks`, `waiting`, `tickets`, `stale_tickets`. So does what is measured and not counted: the longest and the latest.
     CHIME_API timer_stats& operator-=(const timer_stats& before) noexcept;
 
     /// After how many of its sleeps the loop had something to do.

@@ -60,6 +60,25 @@ TEST(stats, tell_useful_wake_ups_from_idle_ones) {
     EXPECT_EQ(seen.useful_wakeups(), 0U);
 }
 
+TEST(stats, taken_from_later_ones_leave_what_happened_between_and_what_is_so_now) {
+    testing::virtual_context context;
+    timer_handle first;
+    for (int count = 0; count < 5; ++count) first = context->timers().after(1h, [] {});
+    context.settle();
+    const timer_stats earlier = context->timers().stats();
+    context->timers().cancel(first);
+    context->timers().after(1s, [] {});
+    context.advance(1min);
+    timer_stats between = context->timers().stats();
+    between -= earlier;
+    EXPECT_EQ(between.armed, 1U);
+    EXPECT_EQ(between.fired, 1U);
+    EXPECT_EQ(between.cancelled, 1U);
+    EXPECT_EQ(between.pending, 4U) << "fewer than before, and no huge number";
+    EXPECT_EQ(between.tickets, context->timers().stats().tickets);
+    EXPECT_EQ(between.tasks, 0U);
+}
+
 TEST(stats, tell_why_a_ticket_was_stale) {
     testing::virtual_context context;
     const timer_stats cancelled = hours_of_cancelled(context);
