@@ -82,7 +82,7 @@ class timer_cell {
     [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
 
     /// Begins a wait for the deadline after the last one: without drift, however late the task comes. Missed ones are
-    /// left out. Throws like prepare().
+    /// left out; one whose wait was cancelled before it came is waited for again. Throws like prepare().
     template <class Promise>
     timer_handle prepare_next(std::coroutine_handle<Promise> frame) {
         return prepare(frame, detail::wait_limit::at(next_deadline()));
@@ -107,6 +107,7 @@ class timer_cell {
     duration interval_{};
     time_point deadline_{};
     stage stage_ = stage::idle;
+    bool is_met_ = false;  ///< The last wait has not been cancelled.
 };
 
 /// The awaitable over a cell: waits for a delay, for a time, or, with an interval, for one tick after the other.
@@ -117,7 +118,8 @@ class timer_cell {
 ///         if (why == chime::wake_reason::cancelled) break;
 ///     }
 ///
-/// Lives in the frame of the task that awaits it. Destroying it cancels. handle() names the wait while it lasts.
+/// Lives in the frame of the task that awaits it. Destroying it cancels. handle() names the wait while it lasts. After a
+/// tick that was cancelled, the next wait is for that same tick.
 class [[nodiscard("a delay does nothing until it is awaited")]] timer_delay {
  public:
     /// A tick every `interval`, the first one `interval` after it is awaited first.

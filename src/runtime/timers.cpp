@@ -113,6 +113,7 @@ timer_handle timer_cell::begin(std::coroutine_handle<> frame, detail::promise_ba
     deadline_ = limit.is_absolute != 0 ? time_point{given} : deadline_after(key_.home->now(), given);
     handle_ = detail::limit_suspension(key_, detail::wait_limit::at(deadline_));
     stage_ = stage::prepared;
+    is_met_ = false;
     ++generation_;
     return handle_;
 }
@@ -126,7 +127,9 @@ bool timer_cell::commit() noexcept {
 
 wake_reason timer_cell::reason() noexcept {
     stage_ = stage::idle;
-    return detail::reason_of_wake();
+    const wake_reason why = detail::reason_of_wake();
+    is_met_ = why == wake_reason::elapsed;
+    return why;
 }
 
 void timer_cell::reset() noexcept {
@@ -138,6 +141,7 @@ void timer_cell::reset() noexcept {
 time_point timer_cell::next_deadline() const noexcept {
     const time_point now = home_ != nullptr ? home_->now() : this_task::now();
     if (generation_ == 0 || interval_ <= duration::zero()) return deadline_after(now, interval_);
+    if (!is_met_ && deadline_ > now) return deadline_;  // The last wait was cancelled before its time.
     const time_point next = deadline_after(deadline_, interval_);
     if (next > now) return next;
     // In ordinals, which can hold the whole of time: the deadline may lie at its beginning.

@@ -69,7 +69,24 @@ TEST(timer_delay, ends_when_its_handle_is_cancelled_and_goes_on_when_it_is_await
     spawn_detached(*context, note_ticks(
                                  tick, 1, [](int) {}, ticks));
     context.run();
-    EXPECT_EQ(ticks.back(), time_point{} + 4s) << "the tick that was cancelled is over";
+    EXPECT_EQ(ticks.back(), time_point{} + 3s) << "the tick that was cancelled has not come yet";
+    spawn_detached(*context, note_ticks(
+                                 tick, 1, [](int) {}, ticks));
+    context.run();
+    EXPECT_EQ(ticks.back(), time_point{} + 4s) << "and the next one is the next";
+    check_ledger_at_rest(*context);
+}
+
+TEST(timer_delay, goes_on_behind_a_tick_that_was_moved_to_earlier) {
+    testing::virtual_context context;
+    timer_delay tick(context->timers(), 1s);
+    std::vector<time_point> ticks;
+    spawn_detached(*context, note_ticks(
+                                 tick, 3, [](int) {}, ticks));
+    context.advance(1200ms);
+    EXPECT_TRUE(context->timers().postpone(tick.handle(), 100ms));
+    context.run();
+    EXPECT_EQ(ticks, (std::vector{time_point{} + 1s, time_point{} + 1300ms, time_point{} + 3s}));
     check_ledger_at_rest(*context);
 }
 
