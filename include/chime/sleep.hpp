@@ -41,10 +41,15 @@ auto sleep_for(std::chrono::duration<Rep, Period> delay, cancel_token token, thr
     return detail::watched_sleep<true>(nullptr, detail::wait_limit::after(round_up(delay)), std::move(token));
 }
 
-/// A number instead of a delay: the compiler says what to write.
+/// A number or a time instead of a delay: the compiler says what to write.
 template <detail::without_unit Number, class... Rest>
 detail::plain_sleep<false> sleep_for(Number, Rest&&...) {
     detail::ask_for_unit<Number>();
+    return {nullptr, {}};
+}
+template <class Clock, class Duration, class... Rest>
+detail::plain_sleep<false> sleep_for(std::chrono::time_point<Clock, Duration>, Rest&&...) {
+    detail::ask_for_delay<Clock>();
     return {nullptr, {}};
 }
 

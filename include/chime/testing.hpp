@@ -50,6 +50,10 @@ class virtual_clock final : public clock_source {
     void advance(std::chrono::duration<Rep, Period> step) {
         advance_by(round_up(step));
     }
+    template <detail::without_unit Number>
+    void advance(Number) {
+        detail::ask_for_unit<Number>();
+    }
     /// Moves time to `time`, unless it is there or beyond already.
     CHIME_API void advance_to(detail::any_deadline time);
 
@@ -110,6 +114,11 @@ class virtual_context {
     template <class Rep, class Period>
     std::size_t advance(std::chrono::duration<Rep, Period> step) {
         return advance_to(deadline_after(clock_.now(), step));
+    }
+    template <detail::without_unit Number>
+    std::size_t advance(Number) {
+        detail::ask_for_unit<Number>();
+        return 0;
     }
     CHIME_API std::size_t advance_to(detail::any_deadline time);
 
@@ -186,6 +195,11 @@ class simulation {
     template <class Rep, class Period>
     std::size_t advance(std::chrono::duration<Rep, Period> step) {
         return advance_to(deadline_after(now(), step));
+    }
+    template <detail::without_unit Number>
+    std::size_t advance(Number) {
+        detail::ask_for_unit<Number>();
+        return 0;
     }
     CHIME_API std::size_t advance_to(detail::any_deadline time);
 

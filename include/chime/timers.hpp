@@ -137,6 +137,12 @@ class timers {
         detail::ask_for_policy<Function>();
     }
 
+    template <detail::without_unit Number, class... Rest>
+    timer_handle every(Number, Rest&&...) {
+        detail::ask_for_unit<Number>();
+        return {};
+    }
+
     /// Like after(), but when there are too many timers, or they were stopped, it gives nothing and has not touched
     /// `function`.
     template <class Rep, class Period, class Function>
@@ -150,6 +156,17 @@ class timers {
             return made.unpacked();
         return try_arm("chime::timers::try_after", std::forward<Function>(function),
                        {.limit = detail::wait_limit::after(rounded), .token = watch, .where = detail::pack(where)});
+    }
+
+    template <class Clock, class Duration, class... Rest>
+    std::optional<timer_handle> try_after(std::chrono::time_point<Clock, Duration>, Rest&&...) {
+        detail::ask_for_delay<Clock>();
+        return {};
+    }
+    template <detail::without_unit Number, class... Rest>
+    std::optional<timer_handle> try_after(Number, Rest&&...) {
+        detail::ask_for_unit<Number>();
+        return {};
     }
 
     template <class Function>
@@ -178,6 +195,11 @@ class timers {
     template <class Rep, class Period, detail::no_policy Function, class... Rest>
     std::optional<timer_handle> try_every(std::chrono::duration<Rep, Period>, Function&&, Rest&&...) {
         detail::ask_for_policy<Function>();
+    }
+    template <detail::without_unit Number, class... Rest>
+    std::optional<timer_handle> try_every(Number, Rest&&...) {
+        detail::ask_for_unit<Number>();
+        return {};
     }
 
     /// Cancels a callback or a sleep. Whatever the handle is, there is an answer; see cancel_result. What is due but has
@@ -249,6 +271,11 @@ class timers {
     template <detail::without_unit Number, class... Rest>
     detail::plain_sleep<false> sleep_for(Number, Rest&&...) {
         detail::ask_for_unit<Number>();
+        return {home_, {}};
+    }
+    template <class Clock, class Duration, class... Rest>
+    detail::plain_sleep<false> sleep_for(std::chrono::time_point<Clock, Duration>, Rest&&...) {
+        detail::ask_for_delay<Clock>();
         return {home_, {}};
     }
 

@@ -5,6 +5,10 @@
 #error "chime needs C++20: compile with -std=c++20 or later"
 #endif
 
+#if defined(__GNUC__) && !defined(__cpp_exceptions)
+#error "chime reports refusals as exceptions: compile without -fno-exceptions"
+#endif
+
 #include <version>
 
 // Said here, because every header that could need them includes this one first.

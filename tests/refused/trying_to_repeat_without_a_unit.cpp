@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// says: a delay has a unit, and this is a number
+#include <chime/io_context.hpp>
+
+#include <chrono>
+
+void start(chime::io_context& ctx) {
+#ifdef MISTAKE
+    static_cast<void>(ctx.timers().try_every(5, chime::missed_ticks::skip, [] {}));
+#else
+    static_cast<void>(ctx.timers().try_every(std::chrono::seconds{5}, chime::missed_ticks::skip, [] {}));
+#endif
+}
