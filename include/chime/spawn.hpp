@@ -323,8 +323,10 @@ join_handle<T> spawn_beside_waiter(io_context& context, task<T> body, const std:
 /// If there are not two, it is refused, and the task is destroyed.
 ///
 /// Throws what the task throws, what callbacks throw, and like spawn() and io_context::run(); std::system_error:
-/// errc::stopped if the context was stopped before the task has ended, errc::already_running. If it leaves with an
-/// exception of somebody else, the task lives on and goes on with the next run(): keep alive what it refers to.
+/// errc::stopped if the context is stopped, errc::already_running. Then nothing of the task has run.
+///
+/// If stop() comes while it runs (errc::stopped), or it leaves with an exception of somebody else, the task lives on and
+/// goes on with the next run(): keep alive what it refers to.
 template <class Awaitable>
 decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
                         const std::source_location& where = std::source_location::current()) {
@@ -333,6 +335,10 @@ decltype(auto) block_on(io_context& context, Awaitable&& awaitable,
             errc::already_running,
             "chime::block_on: the context is running already: in a task co_await it; on another thread spawn() it "
             "and wait() for the handle");
+    }
+    if (context.is_stopped()) {
+        detail::refuse(errc::stopped,
+                       "chime::block_on: the context is stopped; restart() it before. Nothing of the task has run");
     }
     auto body = detail::as_task(std::forward<Awaitable>(awaitable));
     auto joined = detail::spawn_beside_waiter(context, std::move(body), where);

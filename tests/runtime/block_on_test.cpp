@@ -34,6 +34,17 @@ TEST(block_on, a_context_that_runs_already_is_refused) {
     check_ledger_at_rest(*context);
 }
 
+TEST(block_on, a_context_that_is_stopped_is_refused_and_the_task_is_not_touched) {
+    io_context context;
+    context.stop();
+    task<int> kept = answer_after(1ms, 42);
+    expect_refused(errc::stopped, [&] { static_cast<void>(block_on(context, std::move(kept))); });
+    EXPECT_EQ(context.timers().stats().tasks, 0U) << "nothing was spawned";
+    context.restart();
+    EXPECT_EQ(block_on(context, std::move(kept)), 42) << "nor was it moved away";
+    check_ledger_at_rest(context);
+}
+
 TEST(block_on, a_context_that_is_stopped_meanwhile_is_refused_and_the_task_lives_on) {
     io_context context;
     bool has_ended = false;
