@@ -68,7 +68,7 @@ void change_shift() {
     const chime::worker_id third = rt.add_worker();
     const chime::worker_id fourth = rt.add_worker();
     rt.retire_worker(0);
-    rt.retire_worker(1);  // Returns when its timers have moved on and its thread has ended.
+    rt.retire_worker(1);  // Returns when all it had is handed over and its thread has ended.
     std::printf("workers %d and %d have taken over\n", static_cast<int>(third), static_cast<int>(fourth));
     print("in between", rt.stats());
 
