@@ -186,7 +186,7 @@ turn_answer worker::turn(turn_limits limits) {
     const time_point began = now();
     now_ = std::max(now_, to_ordinal(began));
     inline_left_ = settings_.inline_budget;
-    if (limits.until != never) limits.until = std::max(limits.until, began + least_turn);
+    if (limits.until != never) limits.until = std::max(limits.until, deadline_after(began, least_turn));
     // What runs before the timers may arm others: these wait for the next turn [G2].
     const std::uint64_t armed_from = next_number_;
     begins_with_ready_ = std::exchange(is_cut_short_, true) && !begins_with_ready_;
@@ -325,7 +325,8 @@ bool worker::has_to_end(const turn_limits& limits, const turn_answer& answer) co
 
 /// Fires what is due, in order of (deadline, number), but for what has been armed since the turn began [G2].
 void worker::fire_due(std::uint64_t armed_from, const turn_limits& limits, turn_answer& answer) {
-    if (wheel_.live() == 0) return;
+    // A call that may not fire is none: the wheel would take it for one that has only loaded, and go on with an old advance.
+    if (wheel_.live() == 0 || has_to_end(limits, answer)) return;
     std::size_t budget = limits.is_bounded ? std::min(settings_.fire_budget, limits.most) : limits.most;
     auto left = ticket_wheel::work::for_budget(budget);
     wheel_.begin_advance(armed_from, left);

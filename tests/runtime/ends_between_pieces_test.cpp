@@ -135,6 +135,36 @@ TEST(ends_between_pieces, what_is_due_at_the_limit_runs_although_the_loop_woke_u
     check_ledger_at_rest(context);
 }
 
+task<> yield_until(const bool& is_over) {
+    while (!is_over) co_await yield();
+}
+
+// A turn that was over before it came to its timers was taken for one that had only loaded some. Then what was armed for an
+// earlier time waited for all that were loaded before.
+TEST(ends_between_pieces, turns_that_end_before_their_timers_do_not_keep_an_earlier_one_waiting) {
+    testing::virtual_context context;
+    context->timers().after(1s, [] {});  // So that the wheel knows the time, and what is over when it is armed.
+    context.advance(1s);
+    int fired = 0;
+    int fired_before_it = many;
+    bool is_over = false;
+    for (int count = 0; count < many; ++count) {
+        context->timers().at(context.now() - 1ms, [&] {
+            if (++fired != 3) return;
+            context->timers().at(context.now() - 500ms, [&] {
+                fired_before_it = fired;
+                is_over = true;
+            });
+        });
+    }
+    spawn_detached(*context, yield_until(is_over));
+    while (!is_over) context->run_one();  // One task, one timer, one task.
+    EXPECT_LT(fired_before_it, 100);
+    context.run();
+    EXPECT_EQ(fired, many);
+    check_ledger_at_rest(*context);
+}
+
 TEST(ends_between_pieces, nothing_that_is_due_begins_after_the_timers_were_stopped) {
     testing::virtual_context context;
     int ran = 0;
