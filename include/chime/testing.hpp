@@ -34,7 +34,7 @@ enum class when_idle {
 ///     ctx.run();                                       // Returns at once; the clock shows tomorrow.
 ///
 /// Several contexts may follow one clock, each on a thread of its own: time jumps when all that are running are idle, to
-/// the first of their deadlines. While a job runs in a context's cpu_pool, or a `hold` lives, it does not jump. Any
+/// the first of their deadlines. Time ends a nanosecond before `never`, which does not come. While a job runs in a context's cpu_pool, or a `hold` lives, it does not jump. Any
 /// thread. Outlives the contexts.
 class virtual_clock final : public clock_source {
  public:
@@ -53,6 +53,10 @@ class virtual_clock final : public clock_source {
     template <detail::without_unit Number>
     void advance(Number) {
         detail::ask_for_unit<Number>();
+    }
+    template <class Clock, class Duration>
+    void advance(std::chrono::time_point<Clock, Duration>) {
+        detail::ask_for_delay<Clock>();
     }
     /// Moves time to `time`, unless it is there or beyond already.
     CHIME_API void advance_to(detail::any_deadline time);
@@ -118,6 +122,11 @@ class virtual_context {
     template <detail::without_unit Number>
     std::size_t advance(Number) {
         detail::ask_for_unit<Number>();
+        return 0;
+    }
+    template <class Clock, class Duration>
+    std::size_t advance(std::chrono::time_point<Clock, Duration>) {
+        detail::ask_for_delay<Clock>();
         return 0;
     }
     CHIME_API std::size_t advance_to(detail::any_deadline time);
@@ -199,6 +208,11 @@ class simulation {
     template <detail::without_unit Number>
     std::size_t advance(Number) {
         detail::ask_for_unit<Number>();
+        return 0;
+    }
+    template <class Clock, class Duration>
+    std::size_t advance(std::chrono::time_point<Clock, Duration>) {
+        detail::ask_for_delay<Clock>();
         return 0;
     }
     CHIME_API std::size_t advance_to(detail::any_deadline time);

@@ -12,6 +12,13 @@
 
 namespace chime::inline v0::testing {
 
+namespace {
+
+/// The last moment that a clock shows: `never` does not come, and loops take it for no limit.
+constexpr time_point last_moment = never - duration{1};
+
+}  // namespace
+
 struct virtual_clock::state {
     /// A loop that follows the clock.
     struct follower {
@@ -46,7 +53,8 @@ struct virtual_clock::state {
         return time_point{duration{now_ns.load(base::memory_order_acquire)}};
     }
     void move_to(time_point time) noexcept {
-        if (time > now()) now_ns.store(time.time_since_epoch().count(), base::memory_order_release);
+        const time_point target = std::min(time, last_moment);
+        if (target > now()) now_ns.store(target.time_since_epoch().count(), base::memory_order_release);
     }
 
     /// When everybody who is running has nothing to do: the first deadline; otherwise never.
@@ -64,7 +72,7 @@ struct virtual_clock::state {
 
 virtual_clock::virtual_clock(when_idle behaviour, time_point start) : state_(std::make_unique<state>()) {
     state_->behaviour = behaviour;
-    state_->now_ns.store(start.time_since_epoch().count(), base::memory_order_relaxed);
+    state_->now_ns.store(std::min(start, last_moment).time_since_epoch().count(), base::memory_order_relaxed);
 }
 
 virtual_clock::~virtual_clock() {
@@ -166,7 +174,7 @@ std::size_t virtual_context::advance_to(detail::any_deadline time) {
     std::size_t ran = 0;
     {
         const jumping on_the_way(clock_);
-        ran = context_.run_until(time);
+        ran = context_.run_until(std::min(time.time(), last_moment));
     }
     clock_.advance_to(time);
     return ran + settle();

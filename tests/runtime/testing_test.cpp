@@ -6,6 +6,8 @@
 #include "support/running_loop.hpp"
 
 #include <chime/io_context.hpp>
+#include <chime/runtime.hpp>
+#include <chime/sleep.hpp>
 #include <chime/spawn.hpp>
 #include <chime/testing.hpp>
 
@@ -14,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -39,7 +42,7 @@ TEST(virtual_clock, starts_where_it_is_told_and_moves_when_it_is_told) {
     clock.advance_to(time_point{} + 200h);
     EXPECT_EQ(clock.now(), time_point{} + 200h);
     clock.advance(std::chrono::hours::max());
-    EXPECT_EQ(clock.now(), never) << "and not beyond its end";
+    EXPECT_EQ(clock.now(), never - 1ns) << "never does not come";
     EXPECT_EQ(virtual_clock().now(), time_point{});
 }
 
@@ -330,6 +333,42 @@ TEST(virtual_context, takes_a_configuration_but_for_the_clock) {
     context.run();
     EXPECT_EQ(ignored.now(), time_point{} + 5h);
     check_ledger_at_rest(*context);
+}
+
+task<> sleep_for_ever(wake_reason& why) {
+    why = co_await sleep_until(never);
+}
+
+TEST(virtual_time, ends_before_never_which_does_not_come) {
+    testing::virtual_context context;
+    bool has_fired = false;
+    wake_reason why = wake_reason::elapsed;
+    context->timers().at(never, [&] { has_fired = true; });
+    spawn_detached(*context, sleep_for_ever(why));
+    EXPECT_EQ(context.advance(std::chrono::hours::max()), 1U) << "the task has begun to sleep";
+    EXPECT_EQ(context.now(), never - 1ns);
+    EXPECT_EQ(context.advance(1s), 0U);
+    context->post([] {});
+    EXPECT_EQ(context.advance_to(never), 1U);
+    EXPECT_EQ(context.now(), never - 1ns);
+    EXPECT_FALSE(has_fired);
+    context->timers().stop();
+    context.settle();
+    EXPECT_EQ(why, wake_reason::cancelled);
+    check_ledger_at_rest(*context);
+}
+
+TEST(virtual_time, that_has_ended_keeps_no_loop_from_ending) {
+    testing::virtual_clock clock(testing::when_idle::jump, never);
+    EXPECT_EQ(clock.now(), never - 1ns);
+    io_context context({.clock = &clock});
+    auto guard = std::make_unique<io_context::work_guard>(context);
+    std::thread runs([&] { context.run(); });
+    guard.reset();
+    runs.join();
+    runtime home({.workers = 2, .clock = &clock});
+    clock.advance_to(never);
+    home.timers().after(1s, [] {});
 }
 
 }  // namespace
