@@ -53,6 +53,10 @@ inline constexpr bool is_time_point = false;
 template <class Clock, class Duration>
 inline constexpr bool is_time_point<std::chrono::time_point<Clock, Duration>> = true;
 
+/// A number where a delay or a deadline belongs: the compiler asks for more.
+template <class Number>
+concept without_unit = std::is_arithmetic_v<Number>;
+
 /// A deadline as users write it: a time_point of chime's clock, whatever it counts in. Rounded up like a delay, as exactly
 /// as its representation can tell, and a day too far away is `never`.
 class any_deadline {
@@ -86,6 +90,14 @@ class any_deadline {
             "does not move when that clock is set");
     }
 
+    /// A number: the compiler says what to write.
+    template <without_unit Number>
+    any_deadline(Number) {
+        static_assert(sizeof(Number) == 0,
+                      "a deadline is a time, and this is a number: write at(chime::clock::now() + 5s, function), or "
+                      "after(5s, function)");
+    }
+
     /// A delay: the compiler says what to write.
     template <class Rep, class Period>
     any_deadline(const std::chrono::duration<Rep, Period>&) {
@@ -99,10 +111,6 @@ class any_deadline {
  private:
     time_point time_{};
 };
-
-/// A number where a delay belongs: the compiler asks for its unit.
-template <class Number>
-concept without_unit = std::is_arithmetic_v<Number>;
 
 template <without_unit Number>
 constexpr void ask_for_unit() {
@@ -133,7 +141,7 @@ template <class Clock>
 constexpr void ask_for_delay() {
     static_assert(
         sizeof(Clock) == 0,
-        "a delay is a duration, and this is a time: write at(), postpone_until(), sleep_until() or run_until() for it");
+        "a delay is a duration, and this is a time: write at(), postpone_until(), sleep_until(), run_until() or advance_to() for it");
 }
 
 }  // namespace detail

@@ -135,6 +135,12 @@ class [[nodiscard("a delay does nothing until it is awaited")]] timer_delay {
     timer_delay(timers & home, detail::any_deadline deadline) noexcept
         : cell_(home), once_(deadline.time()) {}
 
+    /// A number: the compiler says what to write.
+    template <detail::without_unit Number>
+    timer_delay(timers & home, Number) : cell_(home) {
+        detail::ask_for_unit<Number>();
+    }
+
     [[nodiscard]] bool await_ready() const noexcept {
         return false;
     }

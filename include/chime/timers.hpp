@@ -142,6 +142,14 @@ class timers {
         detail::ask_for_unit<Number>();
         return {};
     }
+    template <class Clock, class Duration, class... Rest>
+    timer_handle every(std::chrono::time_point<Clock, Duration>, Rest&&...) {
+        static_assert(
+            sizeof(Clock) == 0,
+            "a period is a duration, and this is a time: write every(1s, policy, function), and postpone_until() "
+            "with its handle for the time of the first run");
+        return {};
+    }
 
     /// Like after(), but when there are too many timers, or they were stopped, it gives nothing and has not touched
     /// `function`.

@@ -1376,6 +1376,22 @@ class ticket_wheel {
 template <class OnDue, class T>
 concept due_sink = std::invocable<OnDue&, T&&> || std::invocable<OnDue&, T&&, std::chrono::steady_clock::time_point>;
 
+namespace detail {
+
+/// For what was given something else where a time belongs: the compiler says what to write.
+template <class Other>
+constexpr void ask_for_time() {
+    static_assert(
+        sizeof(Other) == 0,
+        "a wheel takes times of std::chrono::steady_clock: write now + 5ms for a delay, bring what counts in "
+        "floating point to nanoseconds with std::chrono::ceil, and for another clock add what is left to now");
+}
+
+template <class Other>
+concept no_time = !std::convertible_to<const Other&, std::chrono::steady_clock::time_point>;
+
+}  // namespace detail
+
 /// Holds values of type T until their deadlines. See the top of this file for what it promises and how it works.
 ///
 /// Owned by whoever drives it; one thread at a time. `GenerationBits` is for tests that want to see generations used up.
@@ -1417,6 +1433,11 @@ class timer_wheel {
         if (is_at_cap()) [[unlikely]]
             refuse();
         return arm_now(deadline, std::move(value));
+    }
+    template <detail::no_time Other>
+    timer_id arm(const Other&, const T&) {
+        detail::ask_for_time<Other>();
+        return {};
     }
 
     /// Like `arm`, but when `max_timers` are pending it gives nothing and leaves `value` as it was.
@@ -1469,6 +1490,11 @@ class timer_wheel {
         ++postponed_;
         return true;
     }
+    template <detail::no_time Other>
+    bool postpone(timer_id, const Other&) {
+        detail::ask_for_time<Other>();
+        return false;
+    }
 
     /// Moves time to `now` (or leaves it, if `now` lies before what was given earlier) and calls `on_due` for what is
     /// due, in the order of (deadline, arming): as `on_due(value)` or `on_due(value, deadline)`, the value as an rvalue.
@@ -1488,6 +1514,7 @@ class timer_wheel {
     std::size_t advance(time_point now, OnDue&& on_due, std::size_t budget = unlimited) {
         if (advancing_) return 0;
         now_ = std::max(now_, detail::to_ordinal(now));
+        if (budget == 0) return 0;
         auto left = detail::ticket_wheel::work::for_budget(budget);
         const advance_guard guard(*this, left);
         std::size_t count = 0;
@@ -1506,6 +1533,12 @@ class timer_wheel {
         static_assert(due_sink<OnDue, T>,
                       "on_due is called as on_due(value) or on_due(value, deadline), with the wheel's T as an rvalue: "
                       "let it take T, T&& or const T&, and a steady_clock::time_point behind it if it wants to");
+        return 0;
+    }
+
+    template <detail::no_time Other, class OnDue>
+    std::size_t advance(const Other&, OnDue&&, std::size_t = unlimited) {
+        detail::ask_for_time<Other>();
         return 0;
     }
 
