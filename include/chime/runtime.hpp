@@ -137,9 +137,10 @@ class runtime {
     decltype(auto) block_on(Awaitable&& awaitable,
                             const std::source_location& where = std::source_location::current()) {
         refuse_to_wait("chime::runtime::block_on");
-        auto joined = chime::spawn(*this, std::forward<Awaitable>(awaitable), where);
-        wait_for(detail::join_access::control_of(joined));
-        return joined.take();
+        auto joined = chime::try_spawn(*this, std::forward<Awaitable>(awaitable), where);
+        if (!joined) detail::refuse_spawn(*home_, "chime::runtime::block_on");
+        wait_for(detail::join_access::control_of(*joined));
+        return joined->take();
     }
 
     /// Starts a task, or anything that can be awaited. Any thread; see chime::spawn().

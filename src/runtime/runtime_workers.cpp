@@ -55,7 +55,8 @@ worker_id runtime::add_worker() {
     const std::variant<worker_id, errc> added = state_->add_member();
     if (const worker_id* const its = std::get_if<worker_id>(&added)) return *its;
     if (std::get<errc>(added) == errc::stopped) {
-        detail::refuse(errc::stopped, "chime::runtime::add_worker: the runtime was shut down");
+        detail::refuse(errc::stopped,
+                       "chime::runtime::add_worker: the runtime was shut down, for good; make another one");
     }
     detail::refuse(errc::too_many_workers, "chime::runtime::add_worker: 512 workers run already; retire one before");
 }

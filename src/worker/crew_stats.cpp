@@ -298,7 +298,7 @@ void crew::dump_pending(std::ostream& out) const {
         if (phase != task_phase::idle) {
             out << phase_names[static_cast<std::size_t>(phase)];
         } else if (!its.is_numbered()) {
-            out << "waits for something else than time";
+            out << "waits for a task, a job or a callback, not for a time";
         } else {
             out << "sleeps, ";
             print_deadline(out, its.deadline_now(), at);

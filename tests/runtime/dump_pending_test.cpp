@@ -107,7 +107,8 @@ TEST(dump_pending, counts_guards_and_jobs_and_says_who_waits_for_something_else_
         context->dump_pending(out);
         EXPECT_NE(out.str().find("2 work guards"), std::string::npos) << out.str();
         EXPECT_NE(out.str().find("2 pool jobs\n"), std::string::npos) << out.str();
-        EXPECT_NE(out.str().find("waits for something else than time"), std::string::npos) << out.str();
+        EXPECT_NE(out.str().find("waits for a task, a job or a callback, not for a time"), std::string::npos)
+            << out.str();
         may_end.store(true);
     }
     context.run();
