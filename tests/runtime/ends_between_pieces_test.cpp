@@ -215,8 +215,8 @@ TEST(ends_between_pieces, a_worker_retires_before_the_next_piece) {
         for (int count = 0; count < 400; ++count) {
             home.timers().after(0ms, [&] {
                 ++ran;
-                if (is_first.exchange(false)) std::this_thread::sleep_for(50ms);
-                if (!is_retired.load()) std::this_thread::sleep_for(1ms);
+                if (is_first.exchange(false)) std::this_thread::sleep_for(500ms);
+                if (!is_retired.load()) std::this_thread::sleep_for(5ms);
             });
         }
         co_return;
