@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/cache_line.hpp"
+#include "base/prefetch.hpp"
 #include "base/poison.hpp"
 #include "timer/timed.hpp"
 
@@ -42,8 +43,8 @@ struct alignas(64) task_slot : timed {
     /// Most of what a task of moderate size needs to go on.
     void prefetch_frame() const noexcept {
         const auto* const first = static_cast<const std::byte*>(innermost_frame.load(base::memory_order_relaxed));
-        __builtin_prefetch(first, 1);
-        __builtin_prefetch(first + base::cache_line_bytes, 1);
+        base::prefetch_to_write(first);
+        base::prefetch_to_write(first + base::cache_line_bytes);
     }
 
     // Relaxed: the word decides whether it means anything, and who only prints it may be a moment late.

@@ -5,6 +5,7 @@
 #include "base/mapping.hpp"
 #include "base/mutex.hpp"
 #include "base/poison.hpp"
+#include "base/prefetch.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -109,7 +110,7 @@ class unit_pool {
 
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
-    void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index), 1); }
+    void prefetch(unit_index index) const noexcept { base::prefetch_to_write(&at(index)); }
 
     /// It is free: if the address sanitizer looks, it finds whoever uses what is in it all the same.
     void seal(unit_index freed) const noexcept {

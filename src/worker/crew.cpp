@@ -68,9 +68,11 @@ worker* crew::add_worker() {
     owned_.push_back(std::make_unique<worker>(*this, count));
     seats_[count].store(owned_.back().get(), base::memory_order_release);  // Pairs with await().
     seat_count_.store(count + 1, base::memory_order_seq_cst);              // See seat_count().
-    // Relaxed: it is a matter of degree. Together no more than a quarter of all records wait in inboxes.
+    // Relaxed: it is a matter of degree. Together no more than a quarter of all records wait in inboxes, and in one no more
+    // than fit into the nearest cache.
+    constexpr std::size_t near = 512;
     const std::size_t share = settings_.max_timers / 4 / (count + 1);
-    most_undrained_.store(static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, 4096)),
+    most_undrained_.store(static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, near)),
                           base::memory_order_relaxed);
     return owned_.back().get();
 }
@@ -108,16 +110,6 @@ worker& crew::choose_worker() const noexcept {
 }
 
 // --- How what concerns a worker gets to it.
-
-/// To the owner of a unit that this thread has linked, which matters before `deadline`.
-void crew::send(unit_index index, timed& its, ordinal deadline) noexcept {
-    worker& owner = owner_of(its);  // Does not change while it is linked [retire: send].
-    if (const std::uint32_t undrained = owner.inbox_.push(units_, index)) {
-        owner.ring_for(deadline, undrained);
-    } else {
-        send_to_all(index, its);
-    }
-}
 
 /// To whoever comes first.
 void crew::send_to_all(unit_index index, timed& its) noexcept {
@@ -254,17 +246,6 @@ void crew::add_work() const noexcept {
     // Relaxed: more work is no reason to wake anybody. Who is sent it has seen it counted, because the push releases; and
     // who drops it does so after it was added, or has heard of it.
     if (is_alone_) first().foreign_work_.fetch_add(1, base::memory_order_relaxed);
-}
-
-void crew::drop_work() const noexcept {
-    if (!is_alone_) return;
-    worker& only = first();
-    // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in
-    // park() [park: drop work].
-    const std::int64_t left = only.foreign_work_.fetch_sub(1, base::memory_order_seq_cst) - 1;
-    if (!only.parking_.is_parked()) return;
-    // What we read was stored before the owner published, or it looks again itself [park: last work].
-    if (left + only.parked_work_.load(base::memory_order_relaxed) == 0) only.wake_up();
 }
 
 void crew::add_guard() noexcept {

@@ -54,8 +54,7 @@ class crew {
         ~visit() {
             if (visited_ == nullptr) return;
             innermost = before_;
-            // Release: pairs with the acquire of who waits for it.
-            visited_->visits_.fetch_sub(counts_as_, base::memory_order_release);
+            visited_->end_visit(counts_as_);
         }
 
         /// Is this thread in the middle of one, and would wait for itself?
@@ -70,9 +69,7 @@ class crew {
             : visited_(visited.here() == nullptr ? &visited : nullptr), counts_as_(counts_as) {
             if (visited_ == nullptr) return;
             before_ = std::exchange(innermost, this);
-            // Acquire: pairs with the release in wait_for_visitors(), so that who comes too late to be waited for finds everything
-            // stopped.
-            visited_->visits_.fetch_add(counts_as_, base::memory_order_acquire);
+            visited_->begin_visit(counts_as_);
         }
 
         /// In one step, so that nobody finds it to be neither. Relaxed: who waits for senders alone relies on nothing that one did
@@ -98,6 +95,18 @@ class crew {
 
         /// It has brought nothing, or is about to end it itself, and goes on as any other visit.
         void stay() noexcept { change_to(one_visitor); }
+    };
+
+    /// A visit of a thread that is no worker, in which nothing runs that could ask whether it is under way.
+    class brief_visit {
+     public:
+        explicit brief_visit(const crew& visited) noexcept : visited_(visited) { visited.begin_visit(one_visitor); }
+        brief_visit(const brief_visit&) = delete;
+        brief_visit& operator=(const brief_visit&) = delete;
+        ~brief_visit() { visited_.end_visit(one_visitor); }
+
+     private:
+        const crew& visited_;
     };
 
     /// With one worker, in seat 0, and room for `seats`. Throws std::bad_alloc.
@@ -222,6 +231,16 @@ class crew {
         completion* who;
     };
 
+    void begin_visit(std::uint64_t counts_as) const noexcept {
+        // Acquire: pairs with the release in wait_for_visitors(), so that who comes too late to be waited for finds everything
+        // stopped.
+        visits_.fetch_add(counts_as, base::memory_order_acquire);
+    }
+    void end_visit(std::uint64_t counts_as) const noexcept {
+        // Release: pairs with the acquire of who waits for it.
+        visits_.fetch_sub(counts_as, base::memory_order_release);
+    }
+
     // crew_ends.cpp
     void tell_of_rest() noexcept;
     void end_workers() noexcept;
@@ -274,7 +293,7 @@ class crew {
     }
 
     // crew_cancel.cpp
-    [[nodiscard]] bool try_cancel_elsewhere(timer_handle which) noexcept;
+    cancel_result cancel_elsewhere(timer_handle which) noexcept;
     cancel_result cancel_whatever(timer_handle which) noexcept;
     [[nodiscard]] bool is_below(const timed& its) const noexcept;
     [[nodiscard]] bool is_ending_elsewhere(timer_handle which) const noexcept;

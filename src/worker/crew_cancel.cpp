@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/prefetch.hpp"
 #include "base/thread.hpp"
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
@@ -46,9 +47,9 @@ struct given_back {
 
 void crew::prefetch(timer_handle which) const noexcept {
     if (callbacks_.contains(which.index)) {
-        __builtin_prefetch(&callbacks_.at(which.index), 1);
+        base::prefetch_to_write(&callbacks_.at(which.index));
     } else if (slots_.contains(which.index)) {
-        __builtin_prefetch(&slots_.at(which.index), 1);
+        base::prefetch_to_write(&slots_.at(which.index));
     }
 }
 
@@ -58,7 +59,9 @@ void crew::prefetch(timer_handle which) const noexcept {
 cancel_result crew::cancel(timer_handle which) noexcept {
     worker* const mine = here();
     worker::assume_owner(mine);
-    if (mine == nullptr || !is_own_callback(*mine, which)) [[unlikely]]
+    if (mine == nullptr) [[unlikely]]
+        return cancel_elsewhere(which);
+    if (!is_own_callback(*mine, which)) [[unlikely]]
         return cancel_whatever(which);
     callback& its = callbacks_.at(which.index);
     const state_word armed = with_state(which.life << life_shift, timer_state::armed);  // Leaves out the worker.
@@ -104,36 +107,39 @@ bool worker::try_cancel_and_destroy(unit_index index, std::uint64_t life) noexce
     return cancel_result::cancelled;
 }
 
-/// The usual case for a thread that is no worker: one step claims it and gives it back to its owner. False: it is not so
-/// usual, and nothing was done. The short way of a canceller elsewhere in models/record_word.pml.
-bool crew::try_cancel_elsewhere(timer_handle which) noexcept {
+/// The usual case for a thread that is no worker: one step claims it and gives it back to its owner. It is all in one piece, and
+/// few instructions, because the record was written by another processor last: while this one waits for it, it can ask for the
+/// next one only if that is near. The short way of a canceller elsewhere in models/record_word.pml.
+cancel_result crew::cancel_elsewhere(timer_handle which) noexcept {
+    if (which.runtime != identity_ || !callbacks_.contains(which.index)) [[unlikely]]
+        return cancel_whatever(which);
     callback& its = callbacks_.at(which.index);
-    const state_word armed = with_state(which.timer_id() << life_shift, timer_state::armed);
+    base::prefetch_to_write(&its);  // Or the look fetches it once, and the claim once more.
+    const state_word armed = with_state(which.life << life_shift, timer_state::armed);  // Leaves out the worker.
     state_word value = its.state.load(base::memory_order_relaxed);  // Nothing else is looked at before it is claimed.
-    if (value != armed) return false;
+    if (value != armed) [[unlikely]]
+        return cancel_whatever(which);
+    const brief_visit visiting(*this);  // No code of users runs: there is nothing to destroy.
     // Nobody holds on to it, so this is the end, and the way back to its owner [record_word: cancel at once].
     const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
     // Acquire: pairs with the release of who has armed, or unlinked and perhaps adopted it; send() asks whose it is, and its
     // push releases what we write.
-    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acquire)) return false;
+    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acquire)) [[unlikely]]
+        return cancel_whatever(which);
     cancelled_elsewhere_.add(1);
     its.set_deadline(last_given_back.exchange(which.index));
     send(which.index, its, end_of_time);
     drop_work();
-    return true;
+    return cancel_result::cancelled;
 }
 
 /// From armed to ending, or the mark that a run is the last (models/record_word.pml).
 [[gnu::noinline]] cancel_result crew::cancel_whatever(timer_handle which) noexcept {
     if (which.runtime != identity_) return cancel_result::gone;
     const visit visiting(*this);
-    if (callbacks_.contains(which.index)) {
-        worker* const mine = here();
+    if (worker* const mine = here(); mine != nullptr && callbacks_.contains(which.index)) {
         worker::assume_owner(mine);
-        if (mine != nullptr ? mine->try_cancel_and_destroy(which.index, which.timer_id())
-                            : try_cancel_elsewhere(which)) {
-            return cancel_result::cancelled;
-        }
+        if (mine->try_cancel_and_destroy(which.index, which.timer_id())) return cancel_result::cancelled;
     }
     if (which.is_sleep()) {
         // A wait for something else than time has no handle, whatever somebody makes up.

@@ -83,6 +83,38 @@ inline void worker::place(unit_index index, timed& its, ordinal target) noexcept
     }
 }
 
+/// After the push (models/park.pml).
+inline void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
+    // When everything stops, somebody waits until all is drained. Seq_cst: comes after the push; whoever stops says so
+    // before he wakes us [park: hurry].
+    if (undrained >= crew_.most_undrained_.load(base::memory_order_relaxed) ||
+        crew_.is_stopped_.load(base::memory_order_seq_cst)) [[unlikely]]
+        deadline = 0;
+    if (deadline == end_of_time) return;  // Nobody sleeps for longer.
+    if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
+}
+
+/// To the owner of a unit that this thread has linked, which matters before `deadline`.
+inline void crew::send(unit_index index, timed& its, ordinal deadline) noexcept {
+    worker& owner = owner_of(its);  // Does not change while it is linked [retire: send].
+    const std::uint32_t undrained = owner.inbox_.push(units_, index);
+    if (undrained == 0) [[unlikely]]
+        return send_to_all(index, its);
+    owner.ring_for(deadline, undrained);
+}
+
+inline void crew::drop_work() const noexcept {
+    if (!is_alone_) return;
+    worker& only = first();
+    // Seq_cst: the count goes down before we look whether the owner sleeps; pairs with is_out_of_work() in
+    // park() [park: drop work].
+    const std::int64_t left = only.foreign_work_.fetch_sub(1, base::memory_order_seq_cst) - 1;
+    if (!only.parking_.is_parked()) return;
+    // What we read was stored before the owner published, or it looks again itself [park: last work].
+    if (left + only.parked_work_.load(base::memory_order_relaxed) == 0) [[unlikely]]
+        only.wake_up();
+}
+
 inline timer_handle worker::name_of(unit_index index, std::uint64_t life) const noexcept {
     return crew_.name_of(index, life, seat_);
 }

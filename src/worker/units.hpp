@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "base/prefetch.hpp"
 #include "task/task_slot.hpp"
 #include "timer/callback.hpp"
 #include "timer/unit_pool.hpp"
@@ -46,6 +47,7 @@ class units {
     [[nodiscard]] ordinal deadline(unit_index index) const noexcept { return at(index).deadline_now(); }
     [[nodiscard]] std::uint64_t number(unit_index index) const noexcept { return at(index).arming_number(); }
     void prefetch(unit_index index) const noexcept { __builtin_prefetch(&at(index)); }
+    void prefetch_to_write(unit_index index) const noexcept { base::prefetch_to_write(&at(index)); }
     void placed(unit_index index, ordinal, ticket_place place) const noexcept {
         timed& its = at(index);
         its.set_ticket(its.ticket_word() & timed::mark_mask, place);

@@ -306,16 +306,6 @@ bool worker::wake_up() noexcept {
     return did;
 }
 
-/// After the push (models/park.pml).
-void worker::ring_for(ordinal deadline, std::uint32_t undrained) noexcept {
-    // When everything stops, somebody waits until all is drained. Seq_cst: comes after the push; whoever stops says so
-    // before he wakes us [park: hurry].
-    if (undrained >= crew_.most_undrained_.load(base::memory_order_relaxed) ||
-        crew_.is_stopped_.load(base::memory_order_seq_cst))
-        deadline = 0;
-    if (parking_.wake_before(deadline)) wakeups_.fetch_add(1, base::memory_order_relaxed);
-}
-
 /// Looked at before each piece of user code, so that none begins after the end.
 bool worker::has_to_end(const turn_limits& limits, const turn_answer& answer) const noexcept {
     // Relaxed: who leaves for it acquires it.

@@ -29,7 +29,7 @@ void worker::obey(std::size_t budget) {
             taken_ = its.link.load(base::memory_order_relaxed);
             if ((its.state.load(base::memory_order_relaxed) & state_mask) == 0) {
                 // It is only given back, for which any order will do. See given_back in crew_cancel.cpp.
-                units_.prefetch(static_cast<unit_index>(its.deadline_now()));
+                units_.prefetch_to_write(static_cast<unit_index>(its.deadline_now()));
                 obey_one(index);
                 counters_.commands.add();
             } else {
@@ -129,7 +129,7 @@ void worker::adopt_some() noexcept {
          left != 0 && inherited_ != no_unit; --left) {
         const unit_index index = inherited_;
         const unit_index next = units_.at(index).link.load(base::memory_order_relaxed);
-        if (next != no_unit) units_.prefetch(next);
+        if (next != no_unit) units_.prefetch_to_write(next);
         if (!try_obey_one(index)) break;
         inherited_ = next;
     }

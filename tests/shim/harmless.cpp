@@ -57,7 +57,7 @@ constexpr excuse proven[] = {
     {"src/worker/worker.cpp", "end_park", "parked_.fetch_sub", left_out,
      "others look at who sleeps once more than they have to; kept, because it saves that"},
     {"src/worker/worker.cpp", "wake_up", "wakeups_.fetch_add", left_out, only_counted},
-    {"src/worker/worker.cpp", "ring_for", "wakeups_.fetch_add", left_out, only_counted},
+    {"src/worker/hot_paths.hpp", "ring_for", "wakeups_.fetch_add", left_out, only_counted},
     // The end.
     {"src/worker/worker.cpp", "try_end_for_good", "before, driver::never", acquire_less,
      "who destroys a context knows that nobody drives it; kept, because it is rare"},

@@ -4,8 +4,8 @@
 /* mutants: M_LINKED_IS_SILENT M_RINGS_FOR_OWN_TARGET M_ORDERS_UNSEEN M_ORDER_COMES_LATE M_STOPPED_IS_SILENT */
 /* mutants: M_LATE_ARM_IS_KEPT */
 
-/* How a loop goes to sleep and how it is woken: inbox.hpp, parking.hpp, begin_park(), end_park(), park(), ring_for() and
- * has_orders() in worker.cpp, drop_work(), send() and stop_timers() in crew.cpp, run() and stop() in io_context.cpp.
+/* How a loop goes to sleep and how it is woken: inbox.hpp, parking.hpp, begin_park(), end_park(), park() and has_orders() in
+ * worker.cpp, ring_for(), send() and drop_work() in hot_paths.hpp, stop_timers() in crew.cpp, run() and stop() in io_context.cpp.
  *
  * Time stands still until everybody is blocked. At that moment nothing may be due, no woken task may wait, a loop that
  * was stopped or has no work left must have returned, and when the timers were stopped nothing may be armed or in the

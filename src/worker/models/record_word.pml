@@ -194,7 +194,7 @@ inline cancel(life, is_here) {
     do
     :: life_of(v) != life -> break
     :: life_of(v) == life && (v & SHORT_OF) == ARMED ->
-       /* The first steps of cancel(), or try_cancel_elsewhere(): nobody is at it, and there is nothing to destroy. */
+       /* The first steps of cancel(), or cancel_elsewhere(): nobody is at it, and there is nothing to destroy. */
        n = ((v & ~NO_FLAGS) | (is_here -> 0 : LINKED)) + NEXT_LIFE;  /* [record_word: cancel at once] */
        atomic {
            if
