@@ -3,8 +3,8 @@
 
 #include "base/atomic.hpp"
 #include "base/futex.hpp"
-#include "base/striped_counter.hpp"
 #include "base/thread.hpp"
+#include "base/thread_number.hpp"
 #include "worker/crew.hpp"
 
 #include <chrono>

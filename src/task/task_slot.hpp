@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/cache_line.hpp"
-#include "base/prefetch.hpp"
 #include "base/poison.hpp"
+#include "base/prefetch.hpp"
 #include "timer/timed.hpp"
 
 #include <chime/detail/promise.hpp>

@@ -114,7 +114,7 @@ worker& crew::choose_worker() const noexcept {
 /// To whoever comes first.
 void crew::send_to_all(unit_index index, timed& its) noexcept {
     its.set_owner(timed::nobody);
-    migrated_elsewhere_.add(1);
+    outside_.add(outside_count::migrated, 1);
     // Whoever takes it from there becomes its owner, so it has none until then [retire: merge].
     static_cast<void>(merged_.push(units_, index));
     // After the push: whoever goes to sleep has seen it, or is seen [retire: call].

@@ -6,7 +6,7 @@
 #include "base/futex.hpp"
 #include "base/mapping.hpp"
 #include "base/mutex.hpp"
-#include "base/striped_counter.hpp"
+#include "base/striped_counters.hpp"
 #include "base/thread.hpp"
 #include "worker/inbox.hpp"
 #include "worker/injection.hpp"
@@ -36,6 +36,9 @@ struct overdue_timers {
     ordinal first = end_of_time;
 };
 
+/// What threads count that are no workers, or where it is none of a worker.
+enum class outside_count : std::uint8_t { brief_visits, armed, spawned, cancelled, postponed, refused, migrated };
+
 /// The workers of one context or runtime, and what they have in common: all records and slots, and the queues of what is
 /// nobody's. Everything here may be called from any thread, unless it says otherwise.
 ///
@@ -54,7 +57,8 @@ class crew {
         ~visit() {
             if (visited_ == nullptr) return;
             innermost = before_;
-            visited_->end_visit(counts_as_);
+            // Release: pairs with the acquire of who waits for it.
+            visited_->visits_.fetch_sub(counts_as_, base::memory_order_release);
         }
 
         /// Is this thread in the middle of one, and would wait for itself?
@@ -69,7 +73,9 @@ class crew {
             : visited_(visited.here() == nullptr ? &visited : nullptr), counts_as_(counts_as) {
             if (visited_ == nullptr) return;
             before_ = std::exchange(innermost, this);
-            visited_->begin_visit(counts_as_);
+            // Acquire: pairs with the release in wait_for_visitors(), so that who comes too late to be waited for finds everything
+            // stopped.
+            visited_->visits_.fetch_add(counts_as_, base::memory_order_acquire);
         }
 
         /// In one step, so that nobody finds it to be neither. Relaxed: who waits for senders alone relies on nothing that one did
@@ -97,16 +103,22 @@ class crew {
         void stay() noexcept { change_to(one_visitor); }
     };
 
-    /// A visit of a thread that is no worker, in which nothing runs that could ask whether it is under way.
+    /// The same for a thread that claims a timer, releasing that it is here, and does nothing else: whoever destroys the crew has
+    /// acquired the claim, or what came of it, before he waits. Nothing runs that could ask whether it is under way.
     class brief_visit {
      public:
-        explicit brief_visit(const crew& visited) noexcept : visited_(visited) { visited.begin_visit(one_visitor); }
+        explicit brief_visit(crew& visited) noexcept : counts_(visited.outside_.mine()) {
+            counts_.add(outside_count::brief_visits, 1);
+        }
         brief_visit(const brief_visit&) = delete;
         brief_visit& operator=(const brief_visit&) = delete;
-        ~brief_visit() { visited_.end_visit(one_visitor); }
+        // Release: pairs with the acquire of who waits for it.
+        ~brief_visit() { counts_.add(outside_count::brief_visits, ~std::uint64_t{0}, base::memory_order_release); }
+
+        void count(outside_count which) const noexcept { counts_.add(which, 1); }
 
      private:
-        const crew& visited_;
+        base::striped_counters<outside_count>::adder counts_;
     };
 
     /// With one worker, in seat 0, and room for `seats`. Throws std::bad_alloc.
@@ -167,7 +179,10 @@ class crew {
     /// Threads that were here before the fork are in the parent.
     [[nodiscard]] bool is_in_forked_child() const noexcept { return base::fork_number() != fork_; }
     /// Somebody is in the middle of something here, or was when the process was forked.
-    [[nodiscard]] bool is_visited() const noexcept { return visits_.load(base::memory_order_acquire) != 0; }
+    [[nodiscard]] bool is_visited() const noexcept {
+        return visits_.load(base::memory_order_acquire) != 0 ||
+               outside_.sum(outside_count::brief_visits, base::memory_order_acquire) != 0;
+    }
 
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
     [[nodiscard]] time_point followed_now() const noexcept;
@@ -230,16 +245,6 @@ class crew {
         std::uint64_t life;
         completion* who;
     };
-
-    void begin_visit(std::uint64_t counts_as) const noexcept {
-        // Acquire: pairs with the release in wait_for_visitors(), so that who comes too late to be waited for finds everything
-        // stopped.
-        visits_.fetch_add(counts_as, base::memory_order_acquire);
-    }
-    void end_visit(std::uint64_t counts_as) const noexcept {
-        // Release: pairs with the acquire of who waits for it.
-        visits_.fetch_sub(counts_as, base::memory_order_release);
-    }
 
     // crew_ends.cpp
     void tell_of_rest() noexcept;
@@ -358,12 +363,7 @@ class crew {
     base::mutex waiters_mutex_;
     std::vector<waiter> waiters_ CHIME_GUARDED_BY(waiters_mutex_);
 
-    base::striped_counter<> armed_elsewhere_;
-    base::striped_counter<> spawned_elsewhere_;
-    base::striped_counter<> cancelled_elsewhere_;
-    base::striped_counter<> postponed_elsewhere_;
-    base::striped_counter<> refused_;
-    base::striped_counter<> migrated_elsewhere_;
+    base::striped_counters<outside_count> outside_;
 };
 
 }  // namespace chime::inline v0::detail

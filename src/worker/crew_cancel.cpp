@@ -123,10 +123,12 @@ cancel_result crew::cancel_elsewhere(timer_handle which) noexcept {
     // Nobody holds on to it, so this is the end, and the way back to its owner [record_word: cancel at once].
     const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
     // Acquire: pairs with the release of who has armed, or unlinked and perhaps adopted it; send() asks whose it is, and its
-    // push releases what we write.
-    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acquire)) [[unlikely]]
+    // push releases what we write. Release: who finds it claimed, and then waits for visitors, knows of us; pairs with the look
+    // in destroy_timers().
+    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel, base::memory_order_relaxed))
+        [[unlikely]]
         return cancel_whatever(which);
-    cancelled_elsewhere_.add(1);
+    visiting.count(outside_count::cancelled);
     its.set_deadline(last_given_back.exchange(which.index));
     send(which.index, its, end_of_time);
     drop_work();
@@ -204,7 +206,7 @@ void crew::end_cancelled(unit_index index, state_word claimed) noexcept {
     if (running != nullptr) {
         running->count_end(false);
     } else {
-        cancelled_elsewhere_.add(1);
+        outside_.add(outside_count::cancelled, 1);
     }
     state_word value = its.state.load(base::memory_order_relaxed);
     for (;;) {

@@ -133,7 +133,8 @@ void crew::destroy_timers() noexcept {
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         const unit_index index = callback_pool::index_of(position);
         callback& its = callbacks_.at(index);
-        state_word value = its.state.load(base::memory_order_relaxed);  // Whoever claims it acquires.
+        // Acquire: pairs with the release in cancel_elsewhere(), whose visit we wait for then.
+        state_word value = its.state.load(base::memory_order_acquire);
         for (;;) {
             const timer_state state = state_of(value);
             if (state != timer_state::armed && state != timer_state::posted) break;
@@ -160,6 +161,9 @@ void crew::destroy_timers() noexcept {
 /// release a compiler may make one of it. Acquire: pairs with the release of his leaving.
 void crew::wait_for_visitors() const noexcept {
     while (visits_.fetch_add(0, base::memory_order_acq_rel) != 0) base::yield_this_thread();
+    // Who counts himself in there has claimed a timer, which we have acquired, or is not waited for. Acquire: pairs with the release
+    // of his leaving.
+    while (outside_.sum(outside_count::brief_visits, base::memory_order_acquire) != 0) base::yield_this_thread();
 }
 
 /// As above, for those who bring something.

@@ -107,7 +107,7 @@ bool crew::postpone_from_elsewhere(unit_index index, timed& its, std::uint64_t l
         } else if (needs_owner && is_pending) {
             ring_owner(its, target);
         }
-        if (is_pending) postponed_elsewhere_.add(1);
+        if (is_pending) outside_.add(outside_count::postponed, 1);
         return is_pending;
     }
 }

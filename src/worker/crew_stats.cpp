@@ -129,25 +129,25 @@ timer_stats crew::stats() const noexcept {
     timer_stats sums;
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) at(seat).add_stats(sums);
-    const std::uint64_t spawned = spawned_elsewhere_.sum();
+    const std::uint64_t spawned = outside_.sum(outside_count::spawned);
     // What is pending of that is the difference, so both are of the same moment, as far as that can be had: whoever is kept from
     // going on between the two would take all that was armed meanwhile for pending.
-    std::uint64_t cancelled = cancelled_elsewhere_.sum();
-    std::uint64_t armed = armed_elsewhere_.sum();
+    std::uint64_t cancelled = outside_.sum(outside_count::cancelled);
+    std::uint64_t armed = outside_.sum(outside_count::armed);
     for (unsigned looks = 0; looks < 8; ++looks) {
-        const std::uint64_t before = std::exchange(cancelled, cancelled_elsewhere_.sum());
+        const std::uint64_t before = std::exchange(cancelled, outside_.sum(outside_count::cancelled));
         if (cancelled - before <= 16) break;
-        armed = armed_elsewhere_.sum();
+        armed = outside_.sum(outside_count::armed);
     }
     sums.armed += armed;
     sums.cancelled += cancelled;
-    sums.postponed += postponed_elsewhere_.sum();
+    sums.postponed += outside_.sum(outside_count::postponed);
     sums.pending += armed - cancelled;  // Each is counted once there, because that is a step on a shared line.
-    sums.refused = refused_.sum();
+    sums.refused = outside_.sum(outside_count::refused);
     sums.tasks += spawned;
     sums.suspensions += spawned;
     sums.waiting += spawned;
-    sums.migrated += migrated_elsewhere_.sum();
+    sums.migrated += outside_.sum(outside_count::migrated);
     // Read one after the other while others count: an end may be seen, and its beginning not.
     for (std::uint64_t* const each : {&sums.pending, &sums.tasks, &sums.waiting}) {
         if (static_cast<std::int64_t>(*each) < 0) *each = 0;

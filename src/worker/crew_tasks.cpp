@@ -38,7 +38,7 @@ void crew::refuse_arrival() const {
 }
 
 void crew::count_spawn_elsewhere() noexcept {
-    spawned_elsewhere_.add(1);
+    outside_.add(outside_count::spawned, 1);
     add_work();
 }
 
@@ -54,7 +54,7 @@ void crew::send_scheduled(unit_index index, timed& its) noexcept {
 /// Relaxed: who is not seen to have stopped everything waits for us, because we are senders since before, or workers.
 unit_index crew::take_slot_to_spawn() {
     const unit_index index = is_stopped() ? no_unit : take_slot();
-    if (index == no_unit) refused_.add(1);
+    if (index == no_unit) outside_.add(outside_count::refused, 1);
     return index;
 }
 

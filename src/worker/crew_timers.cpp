@@ -70,7 +70,7 @@ packed_handle crew::try_arm_image(const closure_operations& operations, std::int
         if (index == no_unit && tidy_up()) index = take_callback();
     }
     if (index == no_unit) [[unlikely]] {
-        refused_.add(1);
+        outside_.add(outside_count::refused, 1);
         return {};
     }
     callbacks_.unseal(index);
@@ -128,7 +128,7 @@ void crew::end_if_stopped(timer_handle made, sending& bringing) noexcept {
 }
 
 void crew::count_arm_elsewhere(worker& target) noexcept {
-    armed_elsewhere_.add(1);
+    outside_.add(outside_count::armed, 1);
     if (is_alone_) target.foreign_work_.fetch_add(1, base::memory_order_relaxed);  // As in add_work().
 }
 

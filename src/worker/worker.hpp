@@ -3,7 +3,7 @@
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
-#include "base/striped_counter.hpp"
+#include "base/thread_number.hpp"
 #include "base/thread_safety.hpp"
 #include "worker/counters.hpp"
 #include "worker/giving_way.hpp"

@@ -36,7 +36,7 @@ void worker::free_callback(unit_index index) noexcept {
     }
     if (index == no_unit) [[unlikely]] {
         if (!is_alone_) crew_.ask_for_free_units();
-        crew_.refused_.add(1);
+        crew_.outside_.add(outside_count::refused, 1);
         return {};
     }
     callbacks_.unseal(index);

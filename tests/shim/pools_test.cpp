@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "base/striped_counter.hpp"
+#include "base/striped_counters.hpp"
 #include "shim/engine/explore.hpp"
 #include "timer/unit_pool.hpp"
 
@@ -130,22 +130,23 @@ CHIME_SCENARIO(unit_pool, whoever_learns_of_a_unit_finds_it_made, .is_small = tr
     require_equal(pool.size(), 4, "units");
 }
 
-// --- The striped counter.
+// --- The striped counters.
 
-CHIME_SCENARIO(striped_counter, loses_nothing_and_its_sum_never_falls, .is_small = true) {
-    base::striped_counter<2> counter;
+CHIME_SCENARIO(striped_counters, loses_nothing_and_its_sum_never_falls, .is_small = true) {
+    enum class counted { steps };
+    base::striped_counters<counted, 2> counter;  // Of four threads two have stripes of their own, at the most.
     const auto add_twice = [&] {
-        counter.add(1);
-        counter.add(1);
+        counter.add(counted::steps, 1);
+        counter.add(counted::steps, 1);
     };
     thread one(add_twice);
     thread two(add_twice);
-    thread three([&] { counter.add(~std::uint64_t{0}); });
-    require(counter.sum() + 1 <= 5, "a sum lies between what was and what will be");
+    thread three([&] { counter.add(counted::steps, ~std::uint64_t{0}); });
+    require(counter.sum(counted::steps) + 1 <= 5, "a sum lies between what was and what will be");
     one.join();
     two.join();
     three.join();
-    require_equal(counter.sum(), 3, "the sum at rest");
+    require_equal(counter.sum(counted::steps), 3, "the sum at rest");
 }
 
 }  // namespace

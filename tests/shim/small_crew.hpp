@@ -3,7 +3,7 @@
 
 #include "base/atomic.hpp"
 #include "base/futex.hpp"
-#include "base/striped_counter.hpp"
+#include "base/thread_number.hpp"
 #include "shim/engine/sync.hpp"
 #include "worker/crew.hpp"
 #include "worker/worker.hpp"

@@ -90,6 +90,8 @@ class execution {
     /// True: there is no memory for what this thread asks for. See scarce_memory.
     [[nodiscard]] bool refuses_memory();
     unsigned refusals_left = 0;
+    /// How many threads have asked for a number of their own. In every execution they are the first ones.
+    std::uint32_t numbered_threads = 0;
 
     /// For whoever wants to know why it does not come to an end.
     [[nodiscard]] std::string where_all_stand() const;

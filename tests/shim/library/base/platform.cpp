@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/futex.hpp"
 #include "base/thread.hpp"
+#include "base/thread_number.hpp"
 #include "shim/engine/execution.hpp"
 #include "shim/engine/sync.hpp"
 
@@ -40,6 +41,17 @@ bool set_timer_slack(std::chrono::nanoseconds slack) noexcept {
 
 std::optional<std::chrono::nanoseconds> timer_slack() noexcept {
     return std::chrono::nanoseconds{50'000};
+}
+
+// --- thread_number.hpp
+
+[[gnu::tls_model("initial-exec")]] thread_local constinit std::uint32_t own_thread_number = 0;
+
+std::uint32_t number_this_thread() noexcept {
+    static std::uint32_t outside = 0;
+    execution* const in = execution::current();
+    own_thread_number = ++(in != nullptr ? in->numbered_threads : outside);
+    return own_thread_number - 1;
 }
 
 // --- futex.hpp

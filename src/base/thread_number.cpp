@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "base/striped_counter.hpp"
+#include "base/thread_number.hpp"
+
+#include "base/atomic.hpp"
 
 namespace chime::inline v0::base {
 

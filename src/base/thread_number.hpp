@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+namespace chime::inline v0::base {
+
+/// The number of this thread, and one: zero until it has asked.
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit std::uint32_t own_thread_number;
+
+/// The first time that a thread asks.
+[[nodiscard]] std::uint32_t number_this_thread() noexcept;
+
+/// A number of the calling thread, counted from zero in the order in which threads first ask. Wraps after 2^32 - 1 threads.
+[[nodiscard]] inline std::uint32_t thread_number() noexcept {
+    const std::uint32_t known = own_thread_number;
+    return known != 0 ? known - 1 : number_this_thread();
+}
+
+}  // namespace chime::inline v0::base
