@@ -25,6 +25,7 @@ COLOURS = {
     "chime.io_context": "#5f9bff",
     "chime.io_context.slack": "#9cc2ff",
     "chime.runtime": "#1d46a8",
+    "chime.runtime.ahead": "#3c5fb5",
     "chime.runtime.slack": "#4668b8",
     "raw.sleeper": "#50565e",
     "layout.lists": "#9064d8",

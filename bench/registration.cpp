@@ -76,6 +76,7 @@ using beating_contenders = type_list<boost_asio, libuv, libevent, libev, chime_w
 // What several threads do at once.
 using shared_contenders =
     type_list<boost_asio_shared, shared_queue<std_multimap>, shared_queue<std_priority_queue>, chime_runtime_shared>;
+using shared_contenders_ahead = type_list<ahead<boost_asio_shared>, ahead<chime_runtime_shared>>;
 using remote_contenders =
     type_list<boost_asio_remote, remote_queue<std_multimap>, chime_io_context_remote, chime_runtime_remote>;
 // What coroutines do.
@@ -268,6 +269,14 @@ void register_shared(registrar& registrar, const options& options) {
         for (const std::uint64_t timers : sizes_or(options, few{timers_of_a_thread}))
             registrar.add<memory_under_cancel, Contender>(timers, 2);
     });
+    shared_contenders_ahead::for_each([&]<class Contender>() {
+        for (const unsigned threads : threads_to_run(options)) {
+            for (const std::uint64_t timers : sizes_to_run(options)) {
+                if (options.sizes.empty() && timers > 1'000'000) continue;
+                registrar.add<shared_keep_alive, Contender>(timers, threads);
+            }
+        }
+    });
     remote_contenders::for_each([&]<class Contender>() {
         for (const std::uint64_t timers : sizes_or(options, few{1'000, 100'000}))
             registrar.add<remote_cancel, Contender>(timers);
@@ -332,6 +341,7 @@ std::vector<contender_facts> all_contenders(const std::string& others_path) {
     contenders_ahead::for_each(add);
     waiting_contenders::for_each(add);
     shared_contenders::for_each(add);
+    shared_contenders_ahead::for_each(add);
     remote_contenders::for_each(add);
     sleeping_contenders::for_each(add);
     for (const other& each : others) {

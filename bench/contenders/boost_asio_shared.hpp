@@ -72,6 +72,9 @@ class boost_asio_shared {
             return true;
         }
 
+        void prefetch_handle(slot_index slot) const { __builtin_prefetch(&timers_[slot]); }
+        void prefetch_timer(slot_index) const {}  // Its place in the heap is not ours to see.
+
         [[nodiscard]] std::uint64_t aborts_expected() const { return aborts_expected_; }
 
      private:

@@ -61,6 +61,8 @@ class chime_runtime_shared : public chime_runtime_facts {
         bool postpone(slot_index slot, std::chrono::nanoseconds delay) {
             return home_.runtime_.timers().postpone(handles_[slot], delay);
         }
+        void prefetch_handle(slot_index slot) const { __builtin_prefetch(&handles_[slot]); }
+        void prefetch_timer(slot_index slot) const { home_.runtime_.timers().prefetch(handles_[slot]); }
 
      private:
         chime_runtime_shared& home_;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "support/batch.hpp"
 #include "support/forked_run.hpp"
 #include "support/plan.hpp"
 #include "support/shared_contender.hpp"
-#include "support/steady_load.hpp"
+#include "support/tally.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -20,7 +21,7 @@ namespace chime_bench {
 ///
 /// Every lane fills its slots and warms up with as many operations as it has timers. When all have, the clock starts, and
 /// it stops when all together have done the operations of the plan; until then no lane rests. Then each cancels what it
-/// has left. A step is 64 operations. Time is real, and what is measured is wall time: the rate of all threads together.
+/// has left. A step is a batch of operations. Time is real, and what is measured is wall time: the rate of all threads together.
 /// Beside it stand the processor time of an operation and how many processors that means: fewer than T if the machine had
 /// none to spare.
 ///
@@ -41,7 +42,7 @@ class shared_load {
 
  private:
     using clock = std::chrono::steady_clock;
-    static constexpr std::uint64_t operations_per_step = 64;
+    static constexpr std::uint64_t operations_per_step = operations_per_batch;
 
     enum class phase { filling, warming_up, steady, emptying };
 
@@ -107,10 +108,7 @@ class shared_load {
 
     template <class Timers>
     void operate(Timers& timers, lane_state& mine) {
-        for (std::uint64_t i = 0; i < operations_per_step; ++i) {
-            const auto draw = mine.draws.next();
-            Operation::apply(timers, draw.slot_below(timers_), Operation::delays.at(draw.delay_fraction), mine.counts);
-        }
+        apply_batch<Operation, looks_ahead<Contender>>(timers, mine.draws, timers_, mine.counts);
     }
 
     /// True: all lanes together have done enough.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "support/batch.hpp"
 #include "support/contender.hpp"
 #include "support/plan.hpp"
+#include "support/tally.hpp"
 #include "support/virtual_time.hpp"
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,23 +14,6 @@
 #include <vector>
 
 namespace chime_bench {
-
-/// How often each thing happened to the timers of a run.
-struct tally {
-    std::uint64_t armed = 0;
-    std::uint64_t cancelled = 0;
-    std::uint64_t postponed = 0;
-    std::uint64_t fired = 0;
-    std::uint64_t pending = 0;
-
-    friend bool operator==(const tally&, const tally&) = default;
-};
-
-inline std::string describe(const tally& it) {
-    return "armed " + std::to_string(it.armed) + ", cancelled " + std::to_string(it.cancelled) + ", postponed " +
-           std::to_string(it.postponed) + ", fired " + std::to_string(it.fired) + ", pending " +
-           std::to_string(it.pending);
-}
 
 /// The frame of the workloads that keep N timers pending and touch one at random per operation.
 ///
@@ -73,7 +57,7 @@ class steady_load {
     }
 
  private:
-    static constexpr std::uint64_t operations_per_turn = 64;
+    static constexpr std::uint64_t operations_per_turn = operations_per_batch;
     static constexpr std::chrono::nanoseconds time_per_turn{operations_per_turn * 100};
 
     /// At ten million that would take too long as well.
@@ -86,43 +70,10 @@ class steady_load {
     static void operate(Contender& contender, sequence& sequence, virtual_time& time, std::size_t timers,
                         std::uint64_t operations, tally& counts) {
         for (std::uint64_t done = 0; done < operations; done += operations_per_turn) {
-            apply_batch(contender, sequence, timers, counts);
+            apply_batch<Operation, looks_ahead<Contender>>(contender, sequence, timers, counts);
             time.advance(time_per_turn);
             contender.turn();
             if (interrupted.load(std::memory_order_relaxed)) return;
-        }
-    }
-
-    /// The operations of one turn, all drawn before the first, as when poll() has reported a batch of events: with a million
-    /// timers the processor works at as many operations at once as it has room for their instructions, and the dice are none of
-    /// a program's.
-    template <class Contender>
-    static void apply_batch(Contender& contender, sequence& sequence, std::size_t timers, tally& counts) {
-        constexpr bool looks_ahead = requires {
-            Contender::looks_ahead;
-        };
-        constexpr std::size_t timers_ahead = 8;
-        constexpr std::size_t handles_ahead = 16;
-        struct operation {
-            slot_index slot;
-            std::uint32_t delay_fraction;
-        };
-        std::array<operation, operations_per_turn + handles_ahead> batch;
-        for (std::size_t i = 0; i < operations_per_turn; ++i) {
-            const auto draw = sequence.next();
-            batch[i] = {draw.slot_below(timers), draw.delay_fraction};
-        }
-        if constexpr (looks_ahead) {
-            for (std::size_t i = operations_per_turn; i < batch.size(); ++i) batch[i] = {};  // They name slot 0.
-            for (std::size_t i = 0; i < handles_ahead; ++i) contender.prefetch_handle(batch[i].slot);
-            for (std::size_t i = 0; i < timers_ahead; ++i) contender.prefetch_timer(batch[i].slot);
-        }
-        for (std::size_t i = 0; i < operations_per_turn; ++i) {
-            if constexpr (looks_ahead) {
-                contender.prefetch_handle(batch[i + handles_ahead].slot);
-                contender.prefetch_timer(batch[i + timers_ahead].slot);
-            }
-            Operation::apply(contender, batch[i].slot, Operation::delays.at(batch[i].delay_fraction), counts);
         }
     }
 
