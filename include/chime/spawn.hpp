@@ -149,6 +149,7 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
         [[nodiscard]] bool await_ready() const noexcept { return wait_.await_ready(); }
         template <class Promise>
         bool await_suspend(std::coroutine_handle<Promise> frame) {
+            state_.refuse_itself();
             return wait_.await_suspend(frame);
         }
         T await_resume() {
@@ -183,7 +184,8 @@ class [[nodiscard("dropping a join_handle detaches the task; use spawn_detached 
     }
 
     /// Waits for the end of the task, from any task of any context. Gives its result, or throws what it has thrown;
-    /// std::system_error: errc::cancelled if it was destroyed with its context, errc::empty_task for an empty handle.
+    /// std::system_error: errc::cancelled if it was destroyed with its context, errc::empty_task for an empty handle,
+    /// errc::on_a_worker in that very task, which would wait for ever.
     [[nodiscard]] awaiter operator co_await() const {
         if (state_ == nullptr) detail::refuse(errc::empty_task, "chime::join_handle: there is no task to wait for");
         return awaiter(*state_);

@@ -117,12 +117,13 @@ class timers {
     /// Calls `function` again and again: first one period from now, then once per period, without drift. What happens
     /// to ticks that could not run in time is for you to choose. An exception from one run does not end it.
     ///
-    /// Throws like after(), and std::system_error (errc::bad_period) for a period that is not longer than zero.
+    /// Throws like after(), and std::system_error: errc::bad_period for a period that is not longer than zero,
+    /// std::errc::invalid_argument for a policy that is none of the three.
     template <class Rep, class Period, class Function>
     timer_handle every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
                        const cancel_token& token = {},
                        const std::source_location& where = std::source_location::current()) {
-        const duration step = valid_period("chime::timers::every", round_up(period));
+        const duration step = valid_period("chime::timers::every", round_up(period), policy);
         return arm("chime::timers::every", std::forward<Function>(function),
                    {.limit = detail::wait_limit::after(step),
                     .period_ns = step.count(),
@@ -186,12 +187,12 @@ class timers {
             {.limit = detail::wait_limit::at(deadline.time()), .token = watched(token), .where = detail::pack(where)});
     }
 
-    /// Throws errc::bad_period like every(): that is a mistake, and no shortage.
+    /// Throws std::system_error like every() for a period or policy that is a mistake, and no shortage.
     template <class Rep, class Period, class Function>
     [[nodiscard]] std::optional<timer_handle>
     try_every(std::chrono::duration<Rep, Period> period, missed_ticks policy, Function&& function,
               const cancel_token& token = {}, const std::source_location& where = std::source_location::current()) {
-        const duration step = valid_period("chime::timers::try_every", round_up(period));
+        const duration step = valid_period("chime::timers::try_every", round_up(period), policy);
         return try_arm("chime::timers::try_every", std::forward<Function>(function),
                        {.limit = detail::wait_limit::after(step),
                         .period_ns = step.count(),
@@ -322,7 +323,7 @@ class timers {
     CHIME_API bool postpone_to(timer_handle which, time_point deadline);
 
     /// Throws std::system_error: errc::bad_period.
-    CHIME_API static duration valid_period(const char* call, duration period);
+    CHIME_API static duration valid_period(const char* call, duration period, missed_ticks policy);
 
     /// Decided where the token is made, so that nobody asks again about one that was never there.
     [[nodiscard]] static const cancel_token* watched(const cancel_token& token) noexcept {

@@ -70,12 +70,18 @@ void timers::stop() noexcept {
     home_->stop_timers();
 }
 
-duration timers::valid_period(const char* call, duration period) {
+duration timers::valid_period(const char* call, duration period, missed_ticks policy) {
     if (period <= duration::zero()) {
         throw std::system_error(
             make_error_code(errc::bad_period),
             std::string(call) + ": a period must be longer than zero; what is to run as often as possible arms itself "
                                 "again at the end of each run, with after() and a delay of zero");
+    }
+    if (policy != missed_ticks::skip && policy != missed_ticks::burst && policy != missed_ticks::delay) {
+        throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                                std::string(call) +
+                                    ": no such policy for missed ticks; it is one of missed_ticks::skip, "
+                                    "burst and delay, and not a number made into one");
     }
     return period;
 }

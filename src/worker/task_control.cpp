@@ -96,6 +96,16 @@ void task_control::wait() {
     }
 }
 
+void task_control::refuse_itself() const {
+    const worker* const here = worker::current();
+    if (here == nullptr) return;  // Who is no task is told so when it waits.
+    worker::assume_owner(here);
+    if (here->is_executing(*this)) {
+        refuse(errc::on_a_worker,
+               "chime::join_handle: a task that waits for its own end waits for ever; let whoever has spawned it wait");
+    }
+}
+
 void task_control::detach() noexcept {
     its().is_detached.store(true, base::memory_order_relaxed);  // A mark; nothing comes with it.
 }

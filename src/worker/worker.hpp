@@ -147,6 +147,10 @@ class worker final : public clock_listener {
     [[nodiscard]] bool is_suspending(const wake_key& key) const noexcept CHIME_REQUIRES(owner_) {
         return current_slot_ == key.slot && waits_in_ == key.epoch && key.home == &crew_;
     }
+    /// Is the current task the one that `joined` is about?
+    [[nodiscard]] bool is_executing(const task_control& joined) const noexcept CHIME_REQUIRES(owner_) {
+        return current_slot_ != no_unit && current_slot().control() == &joined;
+    }
     void yield(std::coroutine_handle<> frame, promise_base* promise) CHIME_REQUIRES(owner_);
     /// The task goes to another crew. False, or an exception as if_refused says: it was refused, and the task stays.
     /// Throws std::system_error: errc::not_in_a_task; std::bad_alloc.
@@ -276,7 +280,7 @@ class worker final : public clock_listener {
     void adopt_some() noexcept CHIME_REQUIRES(owner_);
     [[nodiscard]] bool try_obey_one(unit_index index) noexcept CHIME_REQUIRES(owner_);
 
-    // worker.cpp
+    // worker.cpp, and inline in hot_paths.hpp
     [[nodiscard]] bool has_to_end(const turn_limits& limits, const turn_answer& answer) const noexcept;
     void fire_due(std::uint64_t armed_from, const turn_limits& limits, turn_answer& answer) CHIME_REQUIRES(owner_);
     [[nodiscard]] bool fire_one(const due_entry& due, ordinal now) CHIME_REQUIRES(owner_);

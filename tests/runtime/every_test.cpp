@@ -242,6 +242,21 @@ TEST(every, refuses_nan) {
     check_ledger_at_rest(*context);
 }
 
+TEST(every, refuses_a_policy_that_is_none) {
+    testing::virtual_context context;
+    timers& timers = context->timers();
+    const auto nothing = [] { ADD_FAILURE() << "it has run"; };
+    for (const int made_up : {-1, 3, 7}) {
+        const auto policy = static_cast<missed_ticks>(made_up);
+        expect_refused(std::errc::invalid_argument, "chime::timers::every: no such policy",
+                       [&] { timers.every(1s, policy, nothing); });
+        expect_refused(std::errc::invalid_argument, "chime::timers::try_every: no such policy",
+                       [&] { static_cast<void>(timers.try_every(1s, policy, nothing)); });
+    }
+    EXPECT_EQ(timers.stats().armed, 0U);
+    check_ledger_at_rest(*context);
+}
+
 TEST(every, rounds_a_fraction_of_a_nanosecond_up_to_one) {
     testing::virtual_context context;
     int beats = 0;

@@ -94,6 +94,35 @@ TEST(join_handle, has_nothing_to_wait_for_when_it_is_empty_and_nothing_to_give_b
     check_ledger_at_rest(*context);
 }
 
+task<> join_oneself(join_handle<>& own, std::string& said) {
+    co_await sleep_for(1s);
+    try {
+        co_await own;
+    } catch (const std::system_error& refused) {
+        EXPECT_EQ(refused.code(), std::errc::resource_deadlock_would_occur);
+        said = refused.what();
+    }
+    co_await sleep_for(1s);
+}
+
+TEST(join_handle, refuses_the_task_that_would_wait_for_itself_and_is_good_for_others) {
+    testing::virtual_context context;
+    join_handle<> own;
+    std::string said;
+    own = spawn(*context, join_oneself(own, said));
+    context.advance(1s);
+    EXPECT_NE(said.find("waits for its own end"), std::string::npos) << said;
+    EXPECT_FALSE(own.is_done()) << "it has gone on behind the refusal";
+    bool is_joined = false;
+    spawn_detached(*context, [](join_handle<>& other, bool& joined) -> task<> {
+        co_await other;
+        joined = true;
+    }(own, is_joined));
+    context.run();
+    EXPECT_TRUE(is_joined);
+    check_ledger_at_rest(*context);
+}
+
 // --- Cancelling a task.
 
 task<> note_reasons(int sleeps, std::string& story) {

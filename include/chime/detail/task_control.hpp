@@ -34,6 +34,8 @@ class CHIME_API task_control {
     void end() noexcept;
     /// Blocks until then. Throws std::system_error: errc::on_a_worker.
     void wait();
+    /// For who is about to await the end. Throws std::system_error: errc::on_a_worker, if it is the task itself.
+    void refuse_itself() const;
 
     /// Nobody will ask for the result.
     void detach() noexcept;
