@@ -3,6 +3,7 @@
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
+#include "base/stripes.hpp"
 #include "base/thread_number.hpp"
 
 #include <array>
@@ -18,12 +19,17 @@ namespace chime::inline v0::base {
 /// have one to themselves, so that they need no locked instruction; those that come later share the others. Any thread may add and
 /// sum. A sum taken while others add lies between what was there before and what is there after; at rest it is exact. Sums wrap
 /// around like any unsigned number, so adding the complement subtracts.
-template <class Which, std::size_t Stripes = 32>
+template <class Which, std::size_t Stripes = usual_stripes>
 class striped_counters {
     static_assert(std::has_single_bit(Stripes), "a stripe is chosen by masking, so their number is a power of two");
 
+ public:
+    /// How many have room in a stripe.
+    static constexpr std::size_t most_counters = cache_line_bytes / sizeof(std::uint64_t);
+
+ private:
     struct alignas(cache_line_bytes) stripe {
-        std::array<atomic<std::uint64_t>, cache_line_bytes / sizeof(std::uint64_t)> counts{};
+        std::array<atomic<std::uint64_t>, most_counters> counts{};
     };
 
  public:
@@ -34,14 +40,23 @@ class striped_counters {
     /// The one that this thread adds to.
     class adder {
      public:
-        /// Relaxed, unless somebody who sums shall learn from the count what was done before.
-        void add(Which which, std::uint64_t amount, std::memory_order order = memory_order_relaxed) const noexcept {
+        void add(Which which, std::uint64_t amount) const noexcept {
             atomic<std::uint64_t>& count = at_.counts[static_cast<std::size_t>(which)];
             if (is_own_) [[likely]] {
-                // Relaxed: this thread alone writes it.
-                count.store(count.load(memory_order_relaxed) + amount, order);
+                // Relaxed: this thread alone writes it, and it publishes nothing else.
+                count.store(count.load(memory_order_relaxed) + amount, memory_order_relaxed);
             } else {
-                count.fetch_add(amount, order);
+                count.fetch_add(amount, memory_order_relaxed);
+            }
+        }
+
+        /// The same, and who sums by sum_acquiring() and finds it added sees what this thread did before.
+        void add_releasing(Which which, std::uint64_t amount) const noexcept {
+            atomic<std::uint64_t>& count = at_.counts[static_cast<std::size_t>(which)];
+            if (is_own_) [[likely]] {
+                count.store(count.load(memory_order_relaxed) + amount, memory_order_release);  // As above.
+            } else {
+                count.fetch_add(amount, memory_order_release);
             }
         }
 
@@ -61,12 +76,22 @@ class striped_counters {
 
     void add(Which which, std::uint64_t amount) noexcept { mine().add(which, amount); }
 
-    /// Relaxed: pairs with no store, because who needs an exact sum has joined the adders by other means. Acquire: pairs with the
-    /// release of who adds.
-    [[nodiscard]] std::uint64_t sum(Which which, std::memory_order order = memory_order_relaxed) const noexcept {
+    [[nodiscard]] std::uint64_t sum(Which which) const noexcept {
         std::uint64_t total = 0;
         for (const auto* const stripes : {&own_, &shared_}) {
-            for (const stripe& each : *stripes) total += each.counts[static_cast<std::size_t>(which)].load(order);
+            // Relaxed: pairs with no store; who needs an exact sum has joined the adders by other means.
+            for (const stripe& each : *stripes)
+                total += each.counts[static_cast<std::size_t>(which)].load(memory_order_relaxed);
+        }
+        return total;
+    }
+
+    [[nodiscard]] std::uint64_t sum_acquiring(Which which) const noexcept {
+        std::uint64_t total = 0;
+        for (const auto* const stripes : {&own_, &shared_}) {
+            // Acquire: pairs with add_releasing().
+            for (const stripe& each : *stripes)
+                total += each.counts[static_cast<std::size_t>(which)].load(memory_order_acquire);
         }
         return total;
     }

@@ -11,7 +11,8 @@ namespace chime::inline v0::base {
 /// The first time that a thread asks.
 [[nodiscard]] std::uint32_t number_this_thread() noexcept;
 
-/// A number of the calling thread, counted from zero in the order in which threads first ask. Wraps after 2^32 - 1 threads.
+/// A number of the calling thread, counted from zero in the order in which threads first ask. When 2^32 threads have asked, the
+/// upper half is given out again; the others stay those of one thread for ever.
 [[nodiscard]] inline std::uint32_t thread_number() noexcept {
     const std::uint32_t known = own_thread_number;
     return known != 0 ? known - 1 : number_this_thread();

@@ -38,6 +38,8 @@ struct overdue_timers {
 
 /// What threads count that are no workers, or where it is none of a worker.
 enum class outside_count : std::uint8_t { brief_visits, armed, spawned, cancelled, postponed, refused, migrated };
+static_assert(static_cast<std::size_t>(outside_count::migrated) < base::striped_counters<outside_count>::most_counters,
+              "all have room in one line");
 
 /// The workers of one context or runtime, and what they have in common: all records and slots, and the queues of what is
 /// nobody's. Everything here may be called from any thread, unless it says otherwise.
@@ -113,7 +115,7 @@ class crew {
         brief_visit(const brief_visit&) = delete;
         brief_visit& operator=(const brief_visit&) = delete;
         // Release: pairs with the acquire of who waits for it.
-        ~brief_visit() { counts_.add(outside_count::brief_visits, ~std::uint64_t{0}, base::memory_order_release); }
+        ~brief_visit() { counts_.add_releasing(outside_count::brief_visits, ~std::uint64_t{0}); }
 
         void count(outside_count which) const noexcept { counts_.add(which, 1); }
 
@@ -181,7 +183,7 @@ class crew {
     /// Somebody is in the middle of something here, or was when the process was forked.
     [[nodiscard]] bool is_visited() const noexcept {
         return visits_.load(base::memory_order_acquire) != 0 ||
-               outside_.sum(outside_count::brief_visits, base::memory_order_acquire) != 0;
+               outside_.sum_acquiring(outside_count::brief_visits) != 0;
     }
 
     [[nodiscard]] time_point now() const noexcept { return clock_ == nullptr ? worker::base_now() : followed_now(); }
@@ -254,7 +256,7 @@ class crew {
     void wait_for_visitors() const noexcept;
     void wait_for_senders() const noexcept;
 
-    // crew.cpp
+    // crew.cpp, and inline in hot_paths.hpp
     [[nodiscard]] worker& owner_of(const timed& its) const noexcept { return at(its.owner()); }
     [[nodiscard]] worker& await(std::uint32_t seat) const noexcept;
     /// Is it ours to touch, because this thread drives the worker that owns it?

@@ -119,20 +119,23 @@ cancel_result crew::cancel_elsewhere(timer_handle which) noexcept {
     state_word value = its.state.load(base::memory_order_relaxed);  // Nothing else is looked at before it is claimed.
     if (value != armed) [[unlikely]]
         return cancel_whatever(which);
-    const brief_visit visiting(*this);  // No code of users runs: there is nothing to destroy.
-    // Nobody holds on to it, so this is the end, and the way back to its owner [record_word: cancel at once].
-    const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
-    // Acquire: pairs with the release of who has armed, or unlinked and perhaps adopted it; send() asks whose it is, and its
-    // push releases what we write. Release: who finds it claimed, and then waits for visitors, knows of us; pairs with the look
-    // in destroy_timers().
-    if (!its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel, base::memory_order_relaxed))
-        [[unlikely]]
-        return cancel_whatever(which);
-    visiting.count(outside_count::cancelled);
-    its.set_deadline(last_given_back.exchange(which.index));
-    send(which.index, its, end_of_time);
-    drop_work();
-    return cancel_result::cancelled;
+    {
+        const brief_visit visiting(*this);  // No code of users runs: there is nothing to destroy.
+        // Nobody holds on to it, so this is the end, and the way back to its owner [record_word: cancel at once].
+        const state_word ended = (with_state(armed, timer_state::vacant) + one_life) | linked_flag;
+        // Acquire: pairs with the release of who has armed, or unlinked and perhaps adopted it; send() asks whose it is, and its
+        // push releases what we write. Release: who finds it claimed, and then waits for visitors, knows of us; pairs with the
+        // look in destroy_timers().
+        if (its.state.compare_exchange_strong(value, ended, base::memory_order_acq_rel, base::memory_order_relaxed))
+            [[likely]] {
+            visiting.count(outside_count::cancelled);
+            its.set_deadline(last_given_back.exchange(which.index));
+            send(which.index, its, end_of_time);
+            drop_work();
+            return cancel_result::cancelled;
+        }
+    }
+    return cancel_whatever(which);
 }
 
 /// From armed to ending, or the mark that a run is the last (models/record_word.pml).

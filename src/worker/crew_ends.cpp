@@ -133,8 +133,8 @@ void crew::destroy_timers() noexcept {
     for (std::size_t position = 0; position < callbacks_.size(); ++position) {
         const unit_index index = callback_pool::index_of(position);
         callback& its = callbacks_.at(index);
-        // Acquire: pairs with the release in cancel_elsewhere(), whose visit we wait for then.
-        state_word value = its.state.load(base::memory_order_acquire);
+        // Acquire: pairs with the release of who has claimed it in cancel_elsewhere(), and is on a brief visit; we wait for him then.
+        state_word value = its.state.load(base::memory_order_acquire);  // Was it claimed by others?
         for (;;) {
             const timer_state state = state_of(value);
             if (state != timer_state::armed && state != timer_state::posted) break;
@@ -159,11 +159,12 @@ void crew::destroy_timers() noexcept {
 /// after all that we have looked at. So he finds everything stopped; and he is not who has claimed what we have found claimed, for
 /// that one we wait here. A load, seq_cst or not, may give an old count behind a look that has shown us what he did; without the
 /// release a compiler may make one of it. Acquire: pairs with the release of his leaving.
+///
+/// Of brief visits loads are enough. Who is on one has claimed a timer, and released before that he is there; by now we have acquired
+/// that claim, or what came of it, because destroy_timers() has looked at every record.
 void crew::wait_for_visitors() const noexcept {
     while (visits_.fetch_add(0, base::memory_order_acq_rel) != 0) base::yield_this_thread();
-    // Who counts himself in there has claimed a timer, which we have acquired, or is not waited for. Acquire: pairs with the release
-    // of his leaving.
-    while (outside_.sum(outside_count::brief_visits, base::memory_order_acquire) != 0) base::yield_this_thread();
+    while (outside_.sum_acquiring(outside_count::brief_visits) != 0) base::yield_this_thread();
 }
 
 /// As above, for those who bring something.

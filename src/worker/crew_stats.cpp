@@ -142,7 +142,7 @@ timer_stats crew::stats() const noexcept {
     sums.armed += armed;
     sums.cancelled += cancelled;
     sums.postponed += outside_.sum(outside_count::postponed);
-    sums.pending += armed - cancelled;  // Each is counted once there, because that is a step on a shared line.
+    sums.pending += armed - cancelled;  // Each is counted once there, because that may be a step on a shared line.
     sums.refused = outside_.sum(outside_count::refused);
     sums.tasks += spawned;
     sums.suspensions += spawned;

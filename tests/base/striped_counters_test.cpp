@@ -46,7 +46,8 @@ TEST(striped_counters, subtracts_by_adding_the_complement) {
 TEST(striped_counters, loses_nothing_of_what_many_threads_add) {
     constexpr std::uint64_t threads = 8;
     constexpr std::uint64_t additions = 50'000;
-    striped_counters<counted, 4> counter;  // Fewer stripes than threads: some share.
+    striped_counters<counted, 2>
+        counter;  // Two have one of their own, at the most, and three or more share each of the others.
     std::vector<chime::base::thread> adders;
     for (std::uint64_t each = 0; each < threads; ++each) {
         adders.emplace_back([&] {

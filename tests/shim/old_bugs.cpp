@@ -99,7 +99,7 @@ constexpr known_bug known_bugs[] = {
      "its.state.exchange(vacant", "release to relaxed"},
     // Hard to meet, and so with a scenario of their own.
     {"when all has stopped, what is given back late waits for ever",
-     "crew.that_was_stopped_comes_to_rest_though_somebody_gives_back_late", "src/worker/worker.cpp",
+     "crew.that_was_stopped_comes_to_rest_though_somebody_gives_back_late", "src/worker/hot_paths.hpp",
      "crew_.is_stopped_.load(base::memory_order_seq_cst))", "seq_cst to acquire"},
     {"who has called nobody does not see that others have relied on it",
      "crew.calls_somebody_for_the_second_of_two_who_call_at_once", "src/worker/crew.cpp", "while (searching_.fetch_sub",
@@ -148,7 +148,7 @@ constexpr known_bug known_bugs[] = {
     {"who destroys a context has found claimed what somebody claims who has not been there yet",
      "context.that_is_destroyed_waits_for_a_token_that_ends_its_timer", "src/worker/crew_ends.cpp",
      "visits_.fetch_add(0, base::memory_order_acq_rel) != 0", "acq_rel to acquire", base::old_bug::none,
-     "// Whoever claims it acquires."},
+     "// Was it claimed by others?"},
     {"a thief has read what is written when he has gone on", "ready_ring.gives_a_thief_what_was_there_when_he_came",
      "src/worker/ready_ring.hpp", "- head_.load", "acquire to relaxed", base::old_bug::none,
      "unit_index first = entries_["},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/atomic.hpp"
+#include "base/stripes.hpp"
+#include "base/thread_number.hpp"
 #include "shim/engine/explore.hpp"
 #include "shim/small_loops.hpp"
 
@@ -10,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 
 // A context is destroyed while another thread is in the middle of a call to it: one that has let the loop end, or one that a
@@ -39,6 +42,33 @@ CHIME_SCENARIO(context, that_is_destroyed_waits_for_who_has_armed_the_timer_that
     loop.reset();
     its.require_ended(1, 1);
     other.join();
+}
+
+/// Cancels the only timer of a loop elsewhere, and destroys the loop as soon as the statistics say that it is gone.
+void end_when_nothing_is_pending() {
+    std::optional<small_loop> loop(std::in_place);
+    timers& its = (*loop)->timers();
+    const timer_handle last = its.after(1h, [] {});
+    (*loop)->poll();  // From here on it is only a word that somebody else has to change.
+    thread other([&] { require(its.cancel(last) == cancel_result::cancelled, "nobody else cancels it"); });
+    while (its.stats().pending != 0) shim::yield();
+    loop.reset();
+    other.join();
+}
+
+/// Who cancels what nobody has to destroy is there for a few steps only, and says so in another way.
+CHIME_SCENARIO(context, that_is_destroyed_waits_for_who_is_seen_to_have_cancelled_its_timer, .share = 2,
+               .is_small = true, .stale_values = 1) {
+    end_when_nothing_is_pending();
+}
+
+/// The same with so many threads that who cancels shares its stripe of the counters.
+CHIME_SCENARIO(context, that_is_destroyed_waits_for_one_of_many_who_is_seen_to_have_cancelled_its_timer, .share = 2,
+               .stale_values = 1) {
+    for (std::size_t before = 0; before < base::usual_stripes; ++before) {
+        thread([] { static_cast<void>(base::thread_number()); }).join();
+    }
+    end_when_nothing_is_pending();
 }
 
 /// The same with a token, for which there is another way to arm.

@@ -6,7 +6,7 @@
 /* mutants: M_MERGED_OBEYED_LAST M_LATER_UNSEEN M_LATER_KEPT M_LEFT_NUMBER_UNKNOWN M_LEFT_NUMBER_LOW */
 /* mutants: M_LEFT_NUMBER_READ_FIRST */
 
-/* How a worker leaves and others take over what it had: worker_retire.cpp, send(), send_to_all(), add_worker() and
+/* How a worker leaves and others take over what it had: worker_retire.cpp, send() in hot_paths.hpp, send_to_all(), add_worker() and
  * is_seat_clean() in crew.cpp, take_commands(), obey_one(), adopt() and adopt_some() in worker_commands.cpp, and those who want
  * something of a timer meanwhile: arm() in crew_timers.cpp, cancel() in crew_cancel.cpp, postpone() in crew_postpone.cpp.
  *
@@ -150,7 +150,7 @@ byte asleep = 0;
  * variables do not count, nor does what is only written by who has the record linked, and read by who drains it. A loop
  * around a compare-and-swap is the step that succeeds. */
 
-/* --- How what concerns a worker gets to it: crew.cpp. */
+/* --- How what concerns a worker gets to it: crew.cpp and hot_paths.hpp. */
 
 /* call_somebody(), as far as it matters here. */
 inline call_somebody() {

@@ -167,6 +167,7 @@ bool atomic_compare(void* address, unsigned bytes, std::uint64_t& expected, cons
     const std::uint64_t newest = memory::raw(address, bytes);
     const bool did = execution::words().compare(in->view(), address, bytes,
                                                 {expected, wanted.desired, success, failure}, in->values(), expected);
+    if (did) in->remember(address, wanted.desired);
     if (in->is_traced() && !its.is_quiet) {
         const std::string result =
             did ? " -> " + hexadecimal(wanted.desired) : " fails, found " + hexadecimal(expected);

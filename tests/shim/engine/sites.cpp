@@ -71,7 +71,7 @@ site& site_of(const std::source_location& where) {
             same->hash = hash_of(place);
             same->is_quiet =
                 file == "src/worker/counters.hpp" || file == "src/worker/crew_stats.cpp" ||
-                (file == "src/base/striped_counters.hpp" && same->function.find("sum") != same->function.npos);
+                (file == "src/base/striped_counters.hpp" && same->function.find("::sum(") != same->function.npos);
             all.all.push_back(same);
         }
         found = same;
