@@ -112,7 +112,7 @@ TEST(idle, a_timer_that_is_later_than_the_next_one_wakes_nobody) {
     const timer_handle first = context.timers().after(1h, [] {});
     known_loop loop(context);
     const timer_stats before = context.timers().stats();
-    for (int i = 0; i < 1'000; ++i) {
+    for (int i = 0; i < 500; ++i) {  // Fewer than it has to be woken for, to take back what was cancelled.
         const timer_handle later = context.timers().after(2h, [] {});
         EXPECT_TRUE(context.timers().postpone(later, 3h));
         context.timers().cancel(later);
