@@ -10,7 +10,7 @@ namespace chime::inline v0::base {
 /// of the last fifteen years do, if only as one that does nothing. Where nothing is, nothing happens.
 inline void prefetch_to_write(const void* where) noexcept {
 #if defined(__x86_64__)
-    asm volatile("prefetchw (%0)" : : "r"(where));
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(where)));
 #else
     __builtin_prefetch(where, 1);
 #endif
