@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -94,13 +95,19 @@ struct magazine {
     std::byte* fresh_end = nullptr;
 };
 
-/// Trivially destructible, so that it can be used for as long as the thread runs.
+/// One thread's. Behind a pointer, because a library that is loaded while the program runs gets little room for the variables of
+/// its threads.
 struct magazines {
-    std::array<magazine, class_count> of_class;
+    std::array<magazine, class_count> of_class{};
+};
+
+/// Trivially destructible, so that it can be asked for as long as the thread runs.
+struct magazine_holder {
+    magazines* open;  ///< Null: not yet, or not any more.
     bool are_closed;  ///< The thread is ending: nothing stays here any more.
 };
 
-thread_local constinit magazines mine{};
+thread_local constinit magazine_holder mine{};
 
 void give_to_depot(std::size_t size_class, free_block* batch) noexcept {
     const depot_lock lock;
@@ -111,8 +118,9 @@ void give_to_depot(std::size_t size_class, free_block* batch) noexcept {
 struct closing_time {
     ~closing_time() {
         mine.are_closed = true;
+        const std::unique_ptr<magazines> closed(std::exchange(mine.open, nullptr));
         for (std::size_t size_class = 0; size_class < class_count; ++size_class) {
-            magazine& last = mine.of_class[size_class];
+            magazine& last = closed->of_class[size_class];
             const std::size_t bytes = (size_class + 1) * step_bytes;
             for (; last.fresh != last.fresh_end; last.fresh += bytes) {
                 base::unpoison(last.fresh, sizeof(free_block));
@@ -120,19 +128,28 @@ struct closing_time {
             }
             if (last.blocks != nullptr) give_to_depot(size_class, last.blocks);
             if (last.full_batch != nullptr) give_to_depot(size_class, last.full_batch);
-            last = magazine{};
         }
     }
 };
 
-void open_magazines() noexcept {
-    static thread_local closing_time at_the_end;
-    static_cast<void>(at_the_end);
+/// Null: the thread is ending, or there is no memory for them; then it does without.
+[[gnu::noinline, gnu::cold]] magazines* try_open_magazines() noexcept {
+    if (mine.are_closed) return nullptr;
+    mine.open = new (std::nothrow) magazines;
+    if (mine.open != nullptr) {
+        static thread_local closing_time at_the_end;
+        static_cast<void>(at_the_end);
+    }
+    return mine.open;
+}
+
+[[nodiscard]] magazines* try_get_magazines() noexcept {
+    magazines* const known = mine.open;
+    return known != nullptr ? known : try_open_magazines();
 }
 
 /// A batch from the depot, or a new slab to cut from. Throws std::bad_alloc.
 [[gnu::noinline, gnu::cold]] void refill(std::size_t size_class, magazine& into) {
-    open_magazines();
     {
         const depot_lock lock;
         if (free_block* const batch = shared_depot.batches[size_class]) {
@@ -152,8 +169,8 @@ void open_magazines() noexcept {
     added->next = std::exchange(shared_depot.slabs, added);
 }
 
-/// The thread is ending, and keeps nothing: one block of a batch, or one of its own.
-[[gnu::noinline, gnu::cold]] void* take_while_closed(std::size_t size_class) {
+/// The thread keeps nothing: one block of a batch, or one of its own.
+[[gnu::noinline, gnu::cold]] void* take_without_magazine(std::size_t size_class) {
     const std::size_t bytes = (size_class + 1) * step_bytes;
     {
         const depot_lock lock;
@@ -170,13 +187,18 @@ void open_magazines() noexcept {
 
 }  // namespace
 
+void prepare_frames() noexcept {
+    static_cast<void>(try_get_magazines());
+}
+
 void* take_frame(std::size_t bytes) {
     if (bytes > largest_bytes) [[unlikely]]
         return ::operator new(bytes);
     const std::size_t size_class = class_of(bytes);
-    if (mine.are_closed) [[unlikely]]
-        return take_while_closed(size_class);
-    magazine& from = mine.of_class[size_class];
+    magazines* const own = try_get_magazines();
+    if (own == nullptr) [[unlikely]]
+        return take_without_magazine(size_class);
+    magazine& from = own->of_class[size_class];
     for (;;) {
         if (free_block* const block = from.blocks) {
             from.blocks = block->next;
@@ -205,23 +227,22 @@ void give_frame(void* memory, std::size_t bytes) noexcept {
     }
     const std::size_t size_class = class_of(bytes);
     base::unpoison(memory, sizeof(free_block));
-    magazine& into = mine.of_class[size_class];
+    free_block* const block = ::new (memory) free_block{nullptr, nullptr};
+    if ((size_class + 1) * step_bytes > sizeof(free_block)) {
+        base::poison(block + 1, (size_class + 1) * step_bytes - sizeof(free_block));
+    }
+    magazines* const own = try_get_magazines();
+    if (own == nullptr) [[unlikely]] {
+        give_to_depot(size_class, block);
+        return;
+    }
+    magazine& into = own->of_class[size_class];
     if (into.count >= batch_blocks) [[unlikely]] {
         if (into.full_batch != nullptr) give_to_depot(size_class, into.full_batch);
         into.full_batch = std::exchange(into.blocks, nullptr);
         into.count = 0;
     }
-    free_block* const block = ::new (memory) free_block{into.blocks, nullptr};
-    if ((size_class + 1) * step_bytes > sizeof(free_block)) {
-        base::poison(block + 1, (size_class + 1) * step_bytes - sizeof(free_block));
-    }
-    if (mine.are_closed) [[unlikely]] {
-        block->next = nullptr;
-        give_to_depot(size_class, block);
-        return;
-    }
-    if (into.blocks == nullptr) open_magazines();
-    into.blocks = block;
+    block->next = std::exchange(into.blocks, block);
     ++into.count;
 }
 

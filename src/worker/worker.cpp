@@ -9,6 +9,8 @@
 #include "worker/hot_paths.hpp"
 #include "worker/scopes.hpp"
 
+#include <chime/detail/frame_memory.hpp>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -83,6 +85,7 @@ bool worker::try_begin_drive() noexcept {
     }
     assume_owner(this);  // From here on.
     follows_crowd_ = false;
+    prepare_frames();
     if (clock_ != nullptr) clock_->begin_run(*this);
     return true;
 }

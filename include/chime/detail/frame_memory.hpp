@@ -16,6 +16,9 @@ inline constexpr std::size_t frame_alignment = 16;
 [[nodiscard]] CHIME_API void* take_frame(std::size_t bytes);
 CHIME_API void give_frame(void* memory, std::size_t bytes) noexcept;
 
+/// This thread will do both: what it needs for that is got now, if there is memory.
+void prepare_frames() noexcept;
+
 }  // namespace detail
 }  // namespace v0
 }  // namespace chime

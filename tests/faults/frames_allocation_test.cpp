@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// The memory of frames, where a thread gets none to keep any of it.
+
+#include "faults/injection.hpp"
+
+#include <chime/detail/frame_memory.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <thread>
+
+namespace chime::test {
+namespace {
+
+TEST(frame_memory_without_memory, a_thread_that_can_keep_nothing_gives_to_the_others_and_takes_from_them) {
+    constexpr std::size_t bytes = 200;
+    std::array<void*, 40> blocks{};
+    for (void*& each : blocks) each = detail::take_frame(bytes);
+    std::thread([&] {
+        faults::allocations.fail_after(0);
+        detail::prepare_frames();
+        for (void* const each : blocks) detail::give_frame(each, bytes);
+        for (void*& each : blocks) each = detail::take_frame(bytes);  // Those that were given, or others.
+        faults::allocations.recover();
+        EXPECT_GT(faults::allocations.refusals(), 0U) << "there was memory to keep some";
+    }).join();
+    for (void* const each : blocks) std::memset(each, 0x5A, bytes);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        for (std::size_t other = 0; other < i; ++other) ASSERT_NE(blocks[i], blocks[other]) << "given twice";
+    }
+    for (void* const each : blocks) detail::give_frame(each, bytes);
+}
+
+}  // namespace
+}  // namespace chime::test
