@@ -69,7 +69,8 @@ class striped_counters {
 
     [[nodiscard]] adder mine() noexcept {
         const std::uint32_t number = thread_number();
-        if (number < Stripes) [[likely]]
+        // Numbers of another copy of the library are also those of other threads.
+        if (number < Stripes && numbering_ == &thread_numbering) [[likely]]
             return {own_[number], true};
         return {shared_[number & (Stripes - 1)], false};
     }
@@ -97,6 +98,7 @@ class striped_counters {
     }
 
  private:
+    const char* const numbering_ = &thread_numbering;
     std::array<stripe, Stripes> own_{};
     std::array<stripe, Stripes> shared_{};
 };

@@ -7,6 +7,8 @@ namespace chime::inline v0::base {
 
 [[gnu::tls_model("initial-exec")]] thread_local constinit std::uint32_t own_thread_number = 0;
 
+const char thread_numbering = 0;
+
 std::uint32_t number_this_thread() noexcept {
     static constinit atomic<std::uint64_t> last{0};
     // Relaxed: all that matters is that threads get different numbers, which the read-modify-write sees to.

@@ -8,6 +8,9 @@ namespace chime::inline v0::base {
 /// The number of this thread, and one: zero until it has asked.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit std::uint32_t own_thread_number;
 
+/// Where the numbers come from. A plug-in that has a copy of the library of its own numbers threads of its own.
+extern const char thread_numbering;
+
 /// The first time that a thread asks.
 [[nodiscard]] std::uint32_t number_this_thread() noexcept;
 

@@ -14,6 +14,7 @@
 #        add_subdirectory  embedded
 #        fetch_content     embedded through FetchContent, without a download; all that is FetchContent's own is over when
 #                          the program is compiled, so the library is left to add_subdirectory
+#        plugin            embedded in a program and, once more, in what that loads while it runs
 #        no_rtti           embedded, everything compiled with -fno-rtti
 set -euo pipefail
 
@@ -123,6 +124,9 @@ case "$way" in
         configure -S "$tests_dir/fetch_content" -B consumer \
             "-DFETCHCONTENT_SOURCE_DIR_CHIME=$source_dir" -DFETCHCONTENT_FULLY_DISCONNECTED=ON
         cmake --build consumer --target consumer_object
+        ;;
+    plugin)
+        embed plugin "-DCHIME_SOURCE_DIR=$source_dir"
         ;;
     no_rtti)
         embed add_subdirectory "-DCHIME_SOURCE_DIR=$source_dir" "-DCMAKE_CXX_FLAGS=-fno-rtti -Wall -Wextra -Werror"

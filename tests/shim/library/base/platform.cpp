@@ -47,6 +47,8 @@ std::optional<std::chrono::nanoseconds> timer_slack() noexcept {
 
 [[gnu::tls_model("initial-exec")]] thread_local constinit std::uint32_t own_thread_number = 0;
 
+const char thread_numbering = 0;
+
 std::uint32_t number_this_thread() noexcept {
     static std::uint32_t outside = 0;
     execution* const in = execution::current();
