@@ -670,14 +670,26 @@ class ticket_wheel {
         return static_cast<ticket_place>(unit & place_mask) | (is_far ? far_away : 0);
     }
 
-    /// Will a ticket that sits at `place` be met before time gets to `tick`? False if in doubt.
-    [[nodiscard]] bool is_met_before(ticket_place place, std::uint64_t tick) const noexcept {
-        const std::uint64_t current = current_tick_ / ticks_per_place;
-        const auto distance = static_cast<std::int64_t>(tick / ticks_per_place - current);
-        const auto ahead =
-            static_cast<std::int64_t>((place - current) & place_mask);  // 0: the next few ticks, or overdue.
-        return distance > ahead && place < far_away;
-    }
+    /// What is needed to tell, as long as time stands still, whether a ticket is met in time.
+    class reach {
+     public:
+        /// Will a ticket that sits at `place` be met before time gets to the tick of `target`? False if in doubt.
+        [[nodiscard]] bool is_met_before(ticket_place place, ordinal target) const noexcept {
+            const auto distance = static_cast<std::int64_t>((target >> shift_) - current_);
+            const auto ahead =
+                static_cast<std::int64_t>((place - current_) & place_mask);  // 0: the next few ticks, or overdue.
+            return distance > ahead && place < far_away;
+        }
+
+     private:
+        friend ticket_wheel;
+        reach(std::uint64_t current_tick, unsigned tick_shift) noexcept
+            : current_(current_tick / ticks_per_place), shift_(tick_shift + std::countr_zero(ticks_per_place)) {}
+
+        std::uint64_t current_;  ///< In units of places, like what is shifted by this:
+        unsigned shift_;
+    };
+    [[nodiscard]] reach reach_now() const noexcept { return {current_tick_, tick_shift_}; }
 
     /// Afterwards `count` calls of put() cannot fail. Throws std::bad_alloc; nothing has changed.
     void reserve(std::size_t count = 1) { pool_.reserve(count); }
@@ -709,11 +721,7 @@ class ticket_wheel {
     [[nodiscard]] ordinal next_deadline() const noexcept {
         ordinal earliest = std::min(slots_->slots[overdue_slot].min, drain_.min);
         if (const due_entry* const entry = near_.front()) earliest = std::min(earliest, entry->deadline);
-        if (occupied_levels_ != 0) {
-            const unsigned level = lowest_level();
-            const slot_number where = static_cast<slot_number>(level * slots_per_level + first_slot(level));
-            earliest = std::min(earliest, slots_->slots[where].min);
-        }
+        if (occupied_words_ != 0) earliest = std::min(earliest, slots_->slots[first_occupied()].min);
         return earliest;
     }
 
@@ -933,9 +941,9 @@ class ticket_wheel {
 
     /// For a tick that is not before the current one.
     [[nodiscard]] slot_number slot_ahead(std::uint64_t tick) const noexcept {
-        const unsigned highest_bit = static_cast<unsigned>(std::bit_width((tick ^ current_tick_) | 1)) - 1;
-        const unsigned level = highest_bit / level_bits;
-        return static_cast<slot_number>(level * slots_per_level + (tick >> (level * level_bits)) % slots_per_level);
+        const unsigned highest_bit = 63U - static_cast<unsigned>(std::countl_zero((tick ^ current_tick_) | 1));
+        const unsigned shift = highest_bit / level_bits * level_bits;
+        return static_cast<slot_number>(shift / level_bits * slots_per_level + (tick >> shift) % slots_per_level);
     }
 
     /// Puts a ticket that is in the wheel already. Needs reserve().
@@ -976,26 +984,18 @@ class ticket_wheel {
 
     void mark(slot_number where) noexcept {
         occupied_[where / 64] |= std::uint64_t{1} << where % 64;
-        occupied_levels_ |= 1U << where / slots_per_level;
+        occupied_words_ |= 1U << where / 64;
     }
 
     void unmark(slot_number where) noexcept {
         occupied_[where / 64] &= ~(std::uint64_t{1} << where % 64);
-        const std::size_t first = where / slots_per_level * words_per_level;
-        std::uint64_t any = 0;
-        for (std::size_t word = 0; word < words_per_level; ++word) any |= occupied_[first + word];
-        if (any == 0) occupied_levels_ &= ~(1U << where / slots_per_level);
+        if (occupied_[where / 64] == 0) occupied_words_ &= ~(1U << where / 64);
     }
 
-    [[nodiscard]] unsigned lowest_level() const noexcept {
-        return static_cast<unsigned>(std::countr_zero(occupied_levels_));
-    }
-
-    /// Of an occupied level. All its occupied slots lie ahead, so the lowest is the next.
-    [[nodiscard]] std::size_t first_slot(unsigned level) const noexcept {
-        std::size_t word = level * words_per_level;
-        while (occupied_[word] == 0) ++word;
-        return (word * 64 + static_cast<std::size_t>(std::countr_zero(occupied_[word]))) % slots_per_level;
+    /// The next slot, if any is occupied. All of those lie ahead, and those of a lower level before those of a higher one.
+    [[nodiscard]] slot_number first_occupied() const noexcept {
+        const auto word = static_cast<unsigned>(std::countr_zero(occupied_words_));
+        return word * 64 + static_cast<unsigned>(std::countr_zero(occupied_[word]));
     }
 
     /// Takes the chain out of an occupied slot; the drain empties it.
@@ -1035,15 +1035,15 @@ class ticket_wheel {
     /// Moves the current tick to the next occupied slot, if it begins by `target_tick`; false: there is none.
     bool step(std::uint64_t target_tick) noexcept {
         if (current_tick_ == target_tick) return false;
-        if (occupied_levels_ != 0) {
-            const unsigned level = lowest_level();
-            const std::size_t position = first_slot(level);
+        if (occupied_words_ != 0) {
+            const slot_number next = first_occupied();
+            const unsigned level = next / slots_per_level;
             const unsigned shift = level * level_bits;
             const std::uint64_t round = level + 1 == level_count ? 0 : current_tick_ >> shift >> level_bits;
-            const std::uint64_t begin = (round << level_bits | position) << shift;
+            const std::uint64_t begin = (round << level_bits | next % slots_per_level) << shift;
             if (begin <= target_tick) {
                 current_tick_ = begin;
-                take(static_cast<slot_number>(level * slots_per_level + position));
+                take(next);
                 compactions_ += static_cast<std::uint64_t>(check_stale_ && level != 0);
                 loaded_ = false;
                 return true;
@@ -1128,8 +1128,8 @@ class ticket_wheel {
     void fetch_ahead() noexcept {
         if (drain_.block->next != nullptr) {
             fetch_later(drain_.block->next, drain_.end);
-        } else if ((occupied_levels_ & 1) != 0) {
-            const std::size_t next = first_slot(0);
+        } else if ((occupied_words_ & words_of_first_level) != 0) {
+            const slot_number next = first_occupied();
             fetch_later(slots_->heads[next], slots_->slots[next].write);
         }
     }
@@ -1333,7 +1333,9 @@ class ticket_wheel {
 
     static constexpr std::uint64_t place_mask = far_away - 1;
     static constexpr std::uint64_t ticks_per_place = 32;
-    static constexpr std::size_t words_per_level = slots_per_level / 64;
+    static constexpr std::size_t slot_words = level_count * slots_per_level / 64;
+    static_assert(slot_words <= std::numeric_limits<std::uint32_t>::digits, "a bit of occupied_words_ for each");
+    static constexpr std::uint32_t words_of_first_level = (1U << slots_per_level / 64) - 1;
     static constexpr std::size_t most_unsettled = 4096 - ticket_block::capacity;
     static constexpr std::size_t line_bytes = 64;
 
@@ -1343,8 +1345,8 @@ class ticket_wheel {
     drain drain_;
     std::uint64_t current_tick_;
     unsigned tick_shift_;
-    std::uint32_t occupied_levels_ = 0;
-    bool loaded_ = true;  ///< All of the current tick but the overdue slot is in the near run.
+    std::uint32_t occupied_words_ = 0;  ///< In which words of occupied_ there is anything.
+    bool loaded_ = true;                ///< All of the current tick but the overdue slot is in the near run.
     bool take_overdue_ = false;
     bool is_advancing_ = false;
     bool has_progress_ = false;       ///< In this call something has left the near run, or time has gone on.
@@ -1359,7 +1361,7 @@ class ticket_wheel {
     const ticket_block* fetched_ = nullptr;  ///< The block whose records were fetched last, or are being fetched:
     const ticket* fetch_next_ = nullptr;     ///< from here
     const ticket* fetch_end_ = nullptr;      ///< to here.
-    std::array<std::uint64_t, level_count * words_per_level> occupied_{};
+    std::array<std::uint64_t, slot_words> occupied_{};
     slot_number scrub_turn_ = ~slot_number{0};
     ticket_block* scrub_until_ = nullptr;  ///< The last block of a chain's turn; null: it is over.
     std::uint64_t cascaded_ = 0;

@@ -264,6 +264,11 @@ class crew {
         worker* const mine = here();
         return mine != nullptr && its.owner() == mine->seat_ ? mine : nullptr;
     }
+    /// Is this worker the owner of what it has acquired by a word that nobody has linked? If nobody has ever joined it, there is
+    /// nothing to look at. Relaxed: what a second worker owns it has accepted in its seat, and who has acquired that counts two.
+    [[nodiscard]] bool is_owner(const worker& mine, const timed& its) const noexcept {
+        return seat_count_.load(base::memory_order_relaxed) == 1 || its.owner() == mine.seat_;
+    }
     [[nodiscard]] worker& choose_worker() const noexcept;
     void send(unit_index index, timed& its, ordinal deadline) noexcept;
     void send_to_all(unit_index index, timed& its) noexcept;

@@ -69,7 +69,7 @@ cancel_result crew::cancel(timer_handle which) noexcept {
     // Acquire: pairs with the release that armed it, so that the closure can be destroyed.
     state_word value = its.state.load(base::memory_order_acquire);
     // What is ours stays ours while we are here.
-    if (value != armed || its.owner() != mine->seat_) [[unlikely]]
+    if (value != armed || !is_owner(*mine, its)) [[unlikely]]
         return cancel_whatever(which);
     // Relaxed: the look before has acquired, and the record stays with us.
     if (!its.state.compare_exchange_strong(value, vacant, base::memory_order_relaxed)) [[unlikely]]
@@ -88,7 +88,7 @@ bool worker::try_cancel_and_destroy(unit_index index, std::uint64_t life) noexce
     const state_word vacant = (armed & ~flag_mask) + one_life;
     const state_word ending = with_state(vacant, timer_state::ending);
     state_word value = its.state.load(base::memory_order_acquire);  // As in crew::cancel().
-    if (value != armed || its.owner() != seat_) return false;
+    if (value != armed || !crew_.is_owner(*this, its)) return false;
     // Relaxed: the look before has acquired the closure, and its end is released below.
     if (!its.state.compare_exchange_strong(value, ending, base::memory_order_relaxed)) return false;
     crew_.destroy_claimed(index, ending);

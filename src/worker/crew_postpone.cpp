@@ -26,7 +26,7 @@ bool crew::postpone_by(timer_handle which, duration delay) {
     const state_word armed = with_state(which.life << life_shift, timer_state::armed);  // Leaves out the worker.
     // Acquire: pairs with the release that armed it, so that the owner is that of this life.
     const state_word value = its.state.load(base::memory_order_acquire);
-    const bool is_plain = (value & ~owning_flag) == armed && its.owner() == mine->seat_;
+    const bool is_plain = ((value ^ armed) & ~owning_flag) == 0 && is_owner(*mine, its);
     // While timers fire, there must also be room among those that fire next.
     if (!is_plain || mine->wheel_.is_advancing() || !mine->has_tickets() ||
         !mine->try_stamp_later(which.index, value, delay.count(), false)) [[unlikely]]

@@ -72,15 +72,18 @@ inline bool worker::try_free_callback(unit_index index, state_word vacant) noexc
 
 /// Puts a ticket for it into the wheel, or inherits the one that its predecessor in the record has left there. Does not
 /// write the deadline: it may be somebody else's. Needs room that was reserved.
-inline void worker::place(unit_index index, timed& its, ordinal target) noexcept {
-    const std::uint64_t tick = wheel_.tick_of(target);
+inline void worker::place(unit_index index, timed& its, ordinal target, ticket_wheel::reach reach) noexcept {
     const std::uint32_t left_behind = its.ticket_word();
     wheel_.count_arm();
-    if ((left_behind & timed::gone_ticket) == 0 && wheel_.is_met_before(its.place(), tick)) {
+    if ((left_behind & timed::gone_ticket) == 0 && reach.is_met_before(its.place(), target)) {
         its.set_ticket_word(left_behind & ~timed::vacant_ticket);
     } else {
         put_ticket(index, its, target);
     }
+}
+
+inline void worker::place(unit_index index, timed& its, ordinal target) noexcept {
+    place(index, its, target, wheel_.reach_now());
 }
 
 /// After the push (models/park.pml).

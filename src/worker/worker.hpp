@@ -369,6 +369,7 @@ class worker final : public clock_listener {
     // worker_postpone.cpp, and inline in hot_paths.hpp
     void accept(unit_index index, timed& its) CHIME_REQUIRES(owner_);
     void place(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
+    void place(unit_index index, timed& its, ordinal target, ticket_wheel::reach reach) noexcept CHIME_REQUIRES(owner_);
     void place_sleep(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
     void put_ticket(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
     void move_ticket(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
@@ -380,10 +381,10 @@ class worker final : public clock_listener {
     void stamp() noexcept CHIME_REQUIRES(owner_);
     void settle_notes() noexcept CHIME_REQUIRES(owner_);
     void stamp_at(ordinal now) noexcept CHIME_REQUIRES(owner_);
-    void stamp_one(const unstamped& entry, ordinal now) noexcept CHIME_REQUIRES(owner_);
-    void stamp_changed(const unstamped& entry, timed& its, state_word value, ordinal now) noexcept
+    void stamp_one(unstamped entry, ordinal now, ticket_wheel::reach reach) noexcept CHIME_REQUIRES(owner_);
+    void stamp_changed(unstamped entry, timed& its, state_word value, ordinal now) noexcept CHIME_REQUIRES(owner_);
+    void set_and_move(unit_index index, timed& its, ordinal target, ticket_wheel::reach reach) noexcept
         CHIME_REQUIRES(owner_);
-    void set_and_move(unit_index index, timed& its, ordinal target) noexcept CHIME_REQUIRES(owner_);
     bool postpone_here(unit_index index, timed& its, state_word value, wait_limit limit) CHIME_REQUIRES(owner_);
 
     // worker_tasks.cpp

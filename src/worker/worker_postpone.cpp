@@ -2,6 +2,7 @@
 #include "worker/crew.hpp"
 #include "worker/hot_paths.hpp"
 
+#include <span>
 #include <utility>
 
 // Deadlines: when they are written, by whom, and where in the wheel the ticket then is.
@@ -24,8 +25,8 @@ void worker::place_sleep(unit_index index, timed& its, ordinal target) noexcept 
 
 /// Makes sure that the ticket of a timer is met by `target`. Needs room that was reserved.
 void worker::move_ticket(unit_index index, timed& its, ordinal target) noexcept {
+    if (wheel_.reach_now().is_met_before(its.place(), target)) return;  // The ticket will find out and move on.
     const std::uint64_t tick = wheel_.tick_of(target);
-    if (wheel_.is_met_before(its.place(), tick)) return;  // The ticket will find out and move on.
     const std::uint16_t stamp = its.next_stamp();
     if (wheel_.is_near(its.arming_number(), tick)) {
         wheel_.put_near({target, its.arming_number(), index, stamp});  // In time for this very turn.
@@ -39,7 +40,7 @@ void worker::move_ticket(unit_index index, timed& its, ordinal target) noexcept 
 /// The owner gives a timer another deadline. `value` is what its word said. Needs room that was reserved.
 void worker::move_to(unit_index index, timed& its, state_word value, ordinal target) noexcept {
     if ((value & linked_flag) == 0) {
-        set_and_move(index, its, target);
+        set_and_move(index, its, target, wheel_.reach_now());
     } else {
         its.set_deadline(target);  // In an inbox: the drain looks at whatever the deadline is then.
     }
@@ -48,10 +49,10 @@ void worker::move_to(unit_index index, timed& its, state_word value, ordinal tar
 /// The ticket is not later than the deadline in force: if that grows, there is nothing to do but to write it down. Nor if the
 /// ticket is met before the new one; that is asked first, because where deadlines go back and forth it is the answer that can
 /// be guessed [record_word: move].
-inline void worker::set_and_move(unit_index index, timed& its, ordinal target) noexcept {
+inline void worker::set_and_move(unit_index index, timed& its, ordinal target, ticket_wheel::reach reach) noexcept {
     const ordinal before = its.deadline_now();
     its.set_deadline(target);
-    if (wheel_.is_met_before(its.place(), wheel_.tick_of(target))) [[likely]]
+    if (reach.is_met_before(its.place(), target)) [[likely]]
         return;
     if (target < before) move_ticket(index, its, target);
 }
@@ -93,13 +94,14 @@ void worker::stamp_at(ordinal now) noexcept {
     if (unstamped_count_ == 0) return;
     // Before we look at any word [record_word: announce stamp].
     is_stamping_.store(true, base::memory_order_seq_cst);
-    const std::size_t count = std::exchange(unstamped_count_, 0);
-    for (std::size_t position = 0; position < count; ++position) stamp_one(unstamped_[position], now);
+    const std::span noted(unstamped_.data(), std::exchange(unstamped_count_, 0));
+    const ticket_wheel::reach reach = wheel_.reach_now();
+    for (const unstamped entry : noted) stamp_one(entry, now, reach);
     // Pairs with the acquire of whoever waits [record_word: end stamp].
     is_stamping_.store(false, base::memory_order_release);
 }
 
-inline void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
+inline void worker::stamp_one(unstamped entry, ordinal now, ticket_wheel::reach reach) noexcept {
     const unit_index index = entry.index();
     timed& its = units_.callback_at(index);
     // After we have announced it [record_word: stamp].
@@ -109,15 +111,14 @@ inline void worker::stamp_one(const unstamped& entry, ordinal now) noexcept {
     const ordinal target = ordinal_after(now, entry.delay_ns());
     if (entry.is_new()) {
         its.set_deadline(target);
-        place(index, its, target);
+        place(index, its, target, reach);
     } else {
-        set_and_move(index, its, target);
+        set_and_move(index, its, target, reach);
     }
 }
 
 /// Something has happened to it since it was noted, or was going on already.
-[[gnu::noinline]] void worker::stamp_changed(const unstamped& entry, timed& its, state_word value,
-                                             ordinal now) noexcept {
+[[gnu::noinline]] void worker::stamp_changed(unstamped entry, timed& its, state_word value, ordinal now) noexcept {
     const unit_index index = entry.index();
     if (!entry.is_of_life_in(value) || state_of(value) != timer_state::armed) return;  // Cancelled, perhaps used again.
     const bool is_overtaken = (value & (moved_flag | locked_flag)) != 0;  // Somebody else has the last word.

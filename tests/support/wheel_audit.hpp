@@ -85,8 +85,8 @@ struct wheel_audit {
             if (!overdue) {
                 const bool marked = (order.occupied_[where / 64] >> where % 64 & 1) != 0;
                 expect(marked == (slot.write != nullptr), "a slot and its bit in the bitmap disagree");
-                expect(!marked || (order.occupied_levels_ >> where / ticket_wheel::slots_per_level & 1) != 0,
-                       "an occupied slot in a level that counts as empty");
+                expect((order.occupied_words_ >> where / 64 & 1) == (order.occupied_[where / 64] != 0 ? 1U : 0U),
+                       "a word of the bitmap and its bit in the summary disagree");
             }
             if (slot.write == nullptr) {
                 expect(slot.min == end_of_time, "an empty slot has a minimum");

@@ -46,9 +46,9 @@ old_bug("B09: what is moved to an earlier time is looked for at the later one"
     [[return (ticket | mark_mask) < target || (@HAS@ && (ticket & gone) == 0);]])
 old_bug("B14: one that is far away hides those that are near"
     "wheel_levels.a_ten_year_timer_never_hides_a_near_one_wherever_the_wheel_starts" ${wheel}
-    [[return static_cast<unsigned>(std::countr_zero(occupied_levels_));]]
-    [[return @HAS@ ? 31U - static_cast<unsigned>(std::countl_zero(occupied_levels_))
-                     : static_cast<unsigned>(std::countr_zero(occupied_levels_));]])
+    [[const auto word = static_cast<unsigned>(std::countr_zero(occupied_words_));]]
+    [[const auto word = @HAS@ ? 31U - static_cast<unsigned>(std::countl_zero(occupied_words_))
+                                : static_cast<unsigned>(std::countr_zero(occupied_words_));]])
 old_bug("B16: cancelled in the very tick in which it is due, it is not found where it is"
     "*cancel_at_its_tick.the_cancelled_one_never_fires_and_its_neighbours_do*" ${wheel}
     [[if (!records.holds(entry->index, entry->stamp))]] [[if (!@HAS@ && !records.holds(entry->index, entry->stamp))]])
@@ -59,8 +59,8 @@ old_bug("B17: the last deadline there is counts as none"
         return detail::to_time_point(wheel_.next_deadline());]])
 old_bug("B20: a slot is used again for the next round, before this one is over"
     "wheel_levels.a_delay_of_each_levels_span_and_its_neighbours_fires_exactly_at_its_deadline" ${wheel}
-    [[std::bit_width((tick ^ current_tick_) | 1)]]
-    [[std::bit_width((@HAS@ ? tick - current_tick_ : tick ^ current_tick_) | 1)]])
+    [[std::countl_zero((tick ^ current_tick_) | 1)]]
+    [[std::countl_zero((@HAS@ ? tick - current_tick_ : tick ^ current_tick_) | 1)]])
 old_bug("B21: a deadline in the past moves the clock back"
     "wheel_levels.past_and_far_deadlines_mixed_never_move_the_clock_back" ${wheel}
     [[return tick > current_tick_ ? slot_ahead(tick) : overdue_slot;]]
@@ -71,8 +71,8 @@ old_bug("B21: a clock that runs back takes the wheel along"
     [[now_ = @HAS@ ? detail::to_ordinal(now) : std::max(now_, detail::to_ordinal(now));]])
 old_bug("B23: what takes longer than 32 bits of ticks counts as short"
     "wheel_levels.delays_from_a_millisecond_to_ten_years_fire_in_order_each_at_its_deadline" ${wheel}
-    [[const unsigned level = highest_bit / level_bits;]]
-    [[const unsigned level = @HAS@ && highest_bit >= 32 ? 0 : highest_bit / level_bits;]])
+    [[const unsigned shift = highest_bit / level_bits * level_bits;]]
+    [[const unsigned shift = @HAS@ && highest_bit >= 32 ? 0 : highest_bit / level_bits * level_bits;]])
 old_bug("B26: what is cancelled is held until its deadline"
     "cancelled_timers_hold_no_memory.when_a_million_are_armed_and_then_only_cancelled" ${wheel}
     [[if (credit_ < 0)]] [[if (credit_ < 0 && !@HAS@)]])
