@@ -1333,6 +1333,7 @@ class ticket_wheel {
 
     static constexpr std::uint64_t place_mask = far_away - 1;
     static constexpr std::uint64_t ticks_per_place = 32;
+    static_assert(std::has_single_bit(ticks_per_place));
     static constexpr std::size_t slot_words = level_count * slots_per_level / 64;
     static_assert(slot_words <= std::numeric_limits<std::uint32_t>::digits, "a bit of occupied_words_ for each");
     static constexpr std::uint32_t words_of_first_level = (1U << slots_per_level / 64) - 1;

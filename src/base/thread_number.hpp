@@ -21,4 +21,9 @@ extern const char thread_numbering;
     return known != 0 ? known - 1 : number_this_thread();
 }
 
+/// Which thread this is: what no other has while it lives, whichever copy of the library asks.
+[[nodiscard]] inline const void* this_thread_mark() noexcept {
+    return __builtin_thread_pointer();
+}
+
 }  // namespace chime::inline v0::base

@@ -39,7 +39,7 @@ bool metronome::all_sleep() const noexcept {
 
 void metronome::run() noexcept {
     base::name_this_thread("chime-metronome");
-    thread_number_.store(base::thread_number(), base::memory_order_relaxed);  // Only this thread asks for it.
+    running_on_.store(base::this_thread_mark(), base::memory_order_relaxed);  // Only this thread asks for it.
     for (;;) {
         // Before the look at whether it is over: whoever stops us says so first and rings then, so either we see that or the
         // bell is another one than what we have seen.

@@ -51,7 +51,7 @@ class metronome {
     }
 
     [[nodiscard]] bool is_this_thread() const noexcept {
-        return thread_number_.load(base::memory_order_relaxed) == base::thread_number();
+        return running_on_.load(base::memory_order_relaxed) == base::this_thread_mark();
     }
     [[nodiscard]] std::uint64_t beats() const noexcept { return beats_.load(base::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t stuck_reports() const noexcept { return reports_.load(base::memory_order_relaxed); }
@@ -79,7 +79,7 @@ class metronome {
     base::futex_word bell_{0};
     base::atomic<std::uint64_t> beats_{0};
     base::atomic<std::uint64_t> reports_{0};
-    base::atomic<std::uint32_t> thread_number_{~std::uint32_t{0}};
+    base::atomic<const void*> running_on_{nullptr};
     base::thread thread_;
 };
 

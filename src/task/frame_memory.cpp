@@ -103,8 +103,9 @@ struct magazines {
 
 /// Trivially destructible, so that it can be asked for as long as the thread runs.
 struct magazine_holder {
-    magazines* open;  ///< Null: not yet, or not any more.
-    bool are_closed;  ///< The thread is ending: nothing stays here any more.
+    magazines* open;            ///< Null: not yet, or not any more.
+    bool is_without;            ///< The thread is ending, or just getting them: nothing stays here.
+    std::uint8_t given_before;  ///< How many blocks it has given before it had any.
 };
 
 thread_local constinit magazine_holder mine{};
@@ -117,7 +118,7 @@ void give_to_depot(std::size_t size_class, free_block* batch) noexcept {
 /// When the thread ends, what it has goes to the others.
 struct closing_time {
     ~closing_time() {
-        mine.are_closed = true;
+        mine.is_without = true;
         const std::unique_ptr<magazines> closed(std::exchange(mine.open, nullptr));
         for (std::size_t size_class = 0; size_class < class_count; ++size_class) {
             magazine& last = closed->of_class[size_class];
@@ -134,8 +135,10 @@ struct closing_time {
 
 /// Null: the thread is ending, or there is no memory for them; then it does without.
 [[gnu::noinline, gnu::cold]] magazines* try_open_magazines() noexcept {
-    if (mine.are_closed) return nullptr;
+    // A new-handler of the user's, which runs meanwhile, may give frames back.
+    if (std::exchange(mine.is_without, true)) return nullptr;
     mine.open = new (std::nothrow) magazines;
+    mine.is_without = false;
     if (mine.open != nullptr) {
         static thread_local closing_time at_the_end;
         static_cast<void>(at_the_end);
@@ -146,6 +149,16 @@ struct closing_time {
 [[nodiscard]] magazines* try_get_magazines() noexcept {
     magazines* const known = mine.open;
     return known != nullptr ? known : try_open_magazines();
+}
+
+/// For a thread that gives something back. If that is all it does, and not often, it needs none: it may be here for a moment only.
+[[nodiscard]] magazines* try_get_magazines_to_give() noexcept {
+    magazines* const known = mine.open;
+    if (known != nullptr) [[likely]]
+        return known;
+    if (mine.given_before == batch_blocks) return try_open_magazines();
+    ++mine.given_before;
+    return nullptr;
 }
 
 /// A batch from the depot, or a new slab to cut from. Throws std::bad_alloc.
@@ -231,7 +244,7 @@ void give_frame(void* memory, std::size_t bytes) noexcept {
     if ((size_class + 1) * step_bytes > sizeof(free_block)) {
         base::poison(block + 1, (size_class + 1) * step_bytes - sizeof(free_block));
     }
-    magazines* const own = try_get_magazines();
+    magazines* const own = try_get_magazines_to_give();
     if (own == nullptr) [[unlikely]] {
         give_to_depot(size_class, block);
         return;

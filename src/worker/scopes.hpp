@@ -9,7 +9,7 @@ class worker::turn_scope {
  public:
     explicit turn_scope(worker& mine) noexcept : before_(exchange_current(&mine)) {
         // Relaxed: only the thread that wrote it asks whether it is its own.
-        mine.turning_thread_.store(base::thread_number(), base::memory_order_relaxed);
+        mine.turning_thread_.store(base::this_thread_mark(), base::memory_order_relaxed);
     }
     turn_scope(const turn_scope&) = delete;
     turn_scope& operator=(const turn_scope&) = delete;

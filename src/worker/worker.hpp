@@ -186,7 +186,7 @@ class worker final : public clock_listener {
     /// Is whatever runs on this loop below us on the stack, perhaps with the turn of another loop in between?
     [[nodiscard]] bool is_below() const noexcept {
         return is_current() || (!settings_.is_simulated && is_driven() &&
-                                turning_thread_.load(base::memory_order_relaxed) == base::thread_number());
+                                turning_thread_.load(base::memory_order_relaxed) == base::this_thread_mark());
     }
     /// Adds what this worker has counted.
     void add_stats(timer_stats& sums) const noexcept;
@@ -251,7 +251,6 @@ class worker final : public clock_listener {
         std::uint64_t what_;
     };
     static constexpr std::size_t most_unstamped = 64;
-    static constexpr std::uint32_t no_thread = ~std::uint32_t{0};
     /// Who has the wheel.
     enum class driver : std::uint8_t {
         nobody,
@@ -482,9 +481,9 @@ class worker final : public clock_listener {
     parking parking_;
     base::atomic<std::int64_t> parked_work_{0};  ///< local_work(), as of when the owner went to sleep.
     base::atomic<driver> driver_{driver::nobody};
-    base::atomic<std::uint32_t> turning_thread_{no_thread};  ///< Whose turn it is, or was last in this drive.
-    base::atomic<bool> is_called_{false};                    ///< Somebody has work for it; see crew::call_somebody().
-    base::atomic<bool> is_wanted_{false};                    ///< Another thread has found nothing free.
+    base::atomic<const void*> turning_thread_{nullptr};  ///< Whose turn it is, or was last in this drive.
+    base::atomic<bool> is_called_{false};                ///< Somebody has work for it; see crew::call_somebody().
+    base::atomic<bool> is_wanted_{false};                ///< Another thread has found nothing free.
     base::atomic<std::uint64_t> wakeups_{0};
     base::atomic<ordinal> shown_time_{0};
 };

@@ -8,6 +8,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <thread>
@@ -20,6 +22,21 @@ void* find(void* plugin, const char* name) {
     return found;
 }
 
+template <class Wait>
+bool waits_for_callback(chime::timers& timers, Wait wait) {
+    std::atomic<bool> has_begun{false};
+    std::atomic<bool> is_over{false};
+    const chime::timer_handle running = timers.after(std::chrono::nanoseconds{0}, [&] {
+        has_begun = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+        is_over = true;
+    });
+    while (!has_begun) std::this_thread::yield();
+    if (wait(&timers, &running, &is_over)) return true;
+    std::fprintf(stderr, "cancel_and_wait() has returned before the callback did\n");
+    return false;
+}
+
 }  // namespace
 
 int main() {
@@ -30,9 +47,14 @@ int main() {
     }
     auto* const run_own_loop = reinterpret_cast<int (*)()>(find(plugin, "run_own_loop"));
     auto* const churn_from_there = reinterpret_cast<void (*)(chime::timers*)>(find(plugin, "churn_from_here"));
-    if (run_own_loop == nullptr || churn_from_there == nullptr || run_own_loop() != 42) return 1;
+    auto* const wait_there =
+        reinterpret_cast<bool (*)(chime::timers*, const chime::timer_handle*, const std::atomic<bool>*)>(
+            find(plugin, "wait_for"));
+    if (run_own_loop == nullptr || churn_from_there == nullptr || wait_there == nullptr || run_own_loop() != 42)
+        return 1;
 
     chime::runtime runtime({.workers = 1});
+    if (!waits_for_callback(runtime.timers(), wait_there)) return 1;
     std::thread here([&runtime] { churn(runtime.timers()); });
     churn_from_there(&runtime.timers());
     here.join();
@@ -40,5 +62,5 @@ int main() {
     const chime::timer_stats sums = runtime.timers().stats();
     std::printf("armed %llu, cancelled %llu, pending %llu\n", static_cast<unsigned long long>(sums.armed),
                 static_cast<unsigned long long>(sums.cancelled), static_cast<unsigned long long>(sums.pending));
-    return sums.armed == 2 * churn_count && sums.cancelled == sums.armed && sums.pending == 0 ? 0 : 1;
+    return sums.armed == 2 * churn_count + 1 && sums.cancelled == 2 * churn_count && sums.pending == 0 ? 0 : 1;
 }
