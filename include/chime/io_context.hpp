@@ -111,8 +111,7 @@ class io_context {
     CHIME_API std::size_t run_one();
 
     /// The same for a limited time. A piece of user code that has begun is not interrupted; when the time is over, none
-    /// begins any more. What comes due together with the end still runs, if nothing else has kept the loop until then and it
-    /// takes no longer than a tenth of a millisecond.
+    /// begins any more. A timer that is due just at the end still runs, if the loop gets to it within a tenth of a millisecond.
     /// Throws std::system_error (std::errc::invalid_argument) for NaN, too.
     template <class Rep, class Period>
     std::size_t run_for(std::chrono::duration<Rep, Period> limit) {

@@ -64,7 +64,9 @@ struct runtime_config {
     unsigned workers = 0;      ///< How many to begin with; 0: one per processor that this process may use.
     bool pin_workers = false;  ///< Keep worker n on the n-th processor that this process may use.
     std::size_t max_timers = std::size_t{1} << 24U;  ///< Arming beyond this is refused with errc::too_many_timers.
-    std::size_t max_tasks = std::size_t{1} << 22U;   ///< Spawning beyond this is refused with errc::too_many_tasks.
+    /// Spawning beyond this is refused with errc::too_many_tasks; somewhat earlier, too, if it is not well above 256 for each
+    /// worker, because so many places each keeps at hand.
+    std::size_t max_tasks = std::size_t{1} << 22U;
     /// How finely the wheels sort, rounded down to a power of two. Deadlines and order are exact whatever it is.
     detail::any_delay resolution = std::chrono::nanoseconds{std::int64_t{1} << 18U};
     /// How much later a timer may fire, so that neighbours share a wake-up.
@@ -107,7 +109,7 @@ struct runtime_config {
 ///     chime::runtime rt;
 ///     chime::spawn_detached(rt, serve());
 ///     rt.timers().after(1s, [] { std::puts("a second later, on one of the workers"); });
-///     rt.block_on(until_told_to_stop());  // A task of yours; the guide's "Ending a server" has one.
+///     rt.block_on(serve_until_told());  // A task of yours; the guide's "Ending a server" has one.
 ///
 /// Every worker has a wheel and a queue of its own. What a task or callback arms stays with the worker that it runs on;
 /// what other threads arm is given to one of them. Ready tasks are taken over by workers that have nothing to do.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace chime {
 inline namespace v0 {
@@ -52,3 +54,12 @@ enum class missed_ticks {
 
 }  // namespace v0
 }  // namespace chime
+
+/// For unordered containers.
+template <>
+struct std::hash<chime::timer_handle> {
+    [[nodiscard]] std::size_t operator()(const chime::timer_handle& handle) const noexcept {
+        const std::uint64_t place = std::uint64_t{handle.runtime} << 32U | handle.index;
+        return std::hash<std::uint64_t>{}((handle.life ^ place * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U);
+    }
+};

@@ -10,8 +10,8 @@
 ///     chime::timer_wheel<connection*> idle;
 ///     const chime::timer_id id = idle.arm(now + 30s, peer);
 ///     idle.postpone(id, now + 30s);                                // on every message
-///     idle.advance(now, [](connection* peer) { peer->close(); });  // whenever the loop comes round
-///     idle.next_deadline();                                        // when it has to, at the latest; nothing: not at all
+///     idle.advance(now, [](connection* late) { late->close(); });  // whenever the loop comes round
+///     const auto next = idle.next_deadline();                      // when it has to, at the latest; nothing: not at all
 ///
 /// # What it promises
 ///
@@ -1504,7 +1504,7 @@ class timer_wheel {
     /// Answers how often.
     ///
     /// At most `budget` timers fire, and other work is bounded by a multiple of the budget. So it may fire fewer, even
-    /// none, while more are due: then `next_deadline() <= now`. Only what was armed before the call fires; what
+    /// none, while more are due: then there is a `next_deadline()`, and it is not after `now`. Only what was armed before the call fires; what
     /// `on_due` arms waits for the next one. What `on_due` postpones to a time that is due still fires, in order.
     /// If more timers were armed for a time that has come than a call with a budget may look at, the next calls go on with
     /// those, and what is armed in between waits behind them: nobody who keeps arming what is due can keep the others from
@@ -1863,6 +1863,6 @@ template <>
 struct std::hash<chime::timer_id> {
     std::size_t operator()(const chime::timer_id& id) const noexcept {
         const std::uint64_t who = std::uint64_t{id.generation} << 32 | id.index;
-        return static_cast<std::size_t>((who ^ id.wheel) * 0x9E3779B97F4A7C15U);
+        return std::hash<std::uint64_t>{}((who ^ id.wheel) * 0x9E3779B97F4A7C15U);
     }
 };

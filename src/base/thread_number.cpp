@@ -18,4 +18,8 @@ std::uint32_t number_this_thread() noexcept {
     return own_thread_number - 1;
 }
 
+const void* this_thread_mark() noexcept {
+    return __builtin_thread_pointer();
+}
+
 }  // namespace chime::inline v0::base

@@ -22,8 +22,6 @@ extern const char thread_numbering;
 }
 
 /// Which thread this is: what no other has while it lives, whichever copy of the library asks.
-[[nodiscard]] inline const void* this_thread_mark() noexcept {
-    return __builtin_thread_pointer();
-}
+[[nodiscard]] const void* this_thread_mark() noexcept;
 
 }  // namespace chime::inline v0::base

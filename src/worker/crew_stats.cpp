@@ -226,14 +226,14 @@ void crew::find_overdue(ordinal now, std::span<overdue_timers> by_seat) const no
 
 const char* crew::reason_of_stop() const noexcept {
     if (is_alone_)
-        return "the timers of this context were stopped, for good; code that may still run then calls what begins with "
-               "try_ and answers instead";
+        return "the timers of this context were stopped for good, by stop() or because it is being destroyed; what may "
+               "run then can call try_after() and the like, which answer instead of throwing";
     // Relaxed: it is only told. Both are the end, and who was shut down was stopped before.
     return is_closing_.load(base::memory_order_relaxed)
-               ? "the runtime was shut down, for good; code that may still run then calls what begins with try_ and "
-                 "answers instead"
-               : "the timers of this runtime were stopped, by stop() or by its shutdown, for good; code that may still "
-                 "run then calls what begins with try_ and answers instead";
+               ? "the runtime was shut down, for good; what may run then can call try_spawn() and the like, which answer "
+                 "instead of throwing"
+               : "the timers of this runtime were stopped, by stop() or by its shutdown, for good; what may run then can "
+                 "call try_after() and the like, which answer instead of throwing";
 }
 
 /// One line: how many lines of each kind follow. A task that sleeps has a timer, too, and counts as a task alone.

@@ -166,7 +166,8 @@ class worker final : public clock_listener {
     [[noreturn]] static void refuse_wait();
     /// What is broken where a task goes on or ends and no loop has resumed it.
     static constexpr const char* resumed_by_its_loop =
-        "a task is resumed by its loop alone, once for each wait: never call resume() on its handle, nor await what does";
+        "a task is resumed by its loop alone, once for each wait: never call resume() on its handle, nor await what does; "
+        "and tasks sleep only on a context that was made by the copy of chime that they were compiled with";
 
     // --- Any thread.
 

@@ -12,8 +12,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,6 +27,19 @@ namespace {
 using namespace std::chrono_literals;
 
 static_assert(std::is_trivially_copyable_v<timer_handle> && std::is_standard_layout_v<timer_handle>);
+
+TEST(timer_handle, can_be_a_key) {
+    io_context context;
+    std::unordered_map<timer_handle, int> names;
+    for (int number = 0; number < 1000; ++number) {
+        names[context.timers().after(1h, [] {})] = number;
+        names[timer_handle{.life = static_cast<std::uint64_t>(number) << 54U, .index = 1, .runtime = ~0U}] = number;
+    }
+    ASSERT_EQ(names.size(), 2000U);
+    std::set<std::size_t> hashes;
+    for (const auto& [handle, number] : names) hashes.insert(std::hash<timer_handle>{}(handle));
+    EXPECT_GT(hashes.size(), 1990U) << "and is spread well";
+}
 
 // --- cancel
 

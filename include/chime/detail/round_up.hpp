@@ -79,13 +79,13 @@ struct binary {
 /// Takes `value` apart, which lies in [2^-128, 2^128). Scaling by powers of two is exact in this range.
 template <class Floating>
 constexpr binary take_apart(Floating value) noexcept {
-    constexpr Floating two_63 = Floating{9223372036854775808.0};
+    constexpr Floating two_63 = Floating{4294967296} * 2147483648;
     constexpr Floating two_64 = two_63 * 2;
     constexpr struct {
         int exponent;
         Floating power;
     } steps[] = {
-        {128, two_64 * two_64}, {64, two_64}, {32, 4294967296.0}, {16, 65536}, {8, 256}, {4, 16}, {2, 4}, {1, 2}};
+        {128, two_64 * two_64}, {64, two_64}, {32, 4294967296}, {16, 65536}, {8, 256}, {4, 16}, {2, 4}, {1, 2}};
 
     value *= two_63 * two_64 * two_64;  // Now in [2^63, 2^319): only divisions are left to do.
     int exponent = -191;
@@ -133,7 +133,7 @@ constexpr std::int64_t round_up_floating(Floating count, scale by) {
     }
     const bool negative = count < 0;
     const Floating magnitude = negative ? -count : count;
-    constexpr Floating two_64 = Floating{18446744073709551616.0};
+    constexpr Floating two_64 = Floating{4294967296} * 4294967296;
     constexpr Floating huge = two_64 * two_64;
     if (magnitude == 0) return 0;
     if (magnitude >= huge) return negative ? shortest : longest;  // The divisor is below 2^63.
@@ -150,7 +150,7 @@ constexpr std::int64_t round_up(Rep count) noexcept(!is_floating<Rep>) {
     if constexpr (is_floating<Rep>) {
         // A float does not reach 2^319, a double does.
         using at_least_double = std::conditional_t<std::is_same_v<std::remove_cv_t<Rep>, float>, double, Rep>;
-        return round_up_floating<std::remove_cv_t<at_least_double>>(count, by);
+        return round_up_floating(static_cast<at_least_double>(count), by);
     } else {
         bool negative = false;
         if constexpr (!std::is_unsigned_v<Rep>) negative = count < 0;

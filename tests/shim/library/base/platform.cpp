@@ -7,6 +7,7 @@
 #include "shim/engine/execution.hpp"
 #include "shim/engine/sync.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -54,6 +55,11 @@ std::uint32_t number_this_thread() noexcept {
     execution* const in = execution::current();
     own_thread_number = ++(in != nullptr ? in->numbered_threads : outside);
     return own_thread_number - 1;
+}
+
+/// All are fibers of one thread of the system.
+const void* this_thread_mark() noexcept {
+    return reinterpret_cast<const void*>(std::uintptr_t{thread_number()} + 1);
 }
 
 // --- futex.hpp
