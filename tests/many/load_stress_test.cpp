@@ -237,13 +237,18 @@ TEST(timers_of_an_hour, armed_and_cancelled_at_full_speed_leave_nothing_behind) 
         inside.wait();
     };
     work(count);  // Warm-up.
-    const std::size_t before = resident_bytes();
-    work(count);
-    const std::size_t after = resident_bytes();
-    std::cout << "resident " << before / 1'024 << " kB, then " << after / 1'024 << " kB; tickets at most "
-              << most_tickets << '\n';
     constexpr std::size_t room_mb = CHIME_TEST_SCALE == 1 ? 16 : 64;  // A sanitizer has books of its own to keep.
-    EXPECT_LT(after, before + (room_mb << 20U));
+    // A worker that loses its processor for a while makes others take more records, once; what is left behind grows every time.
+    bool has_grown = true;
+    for (int round = 0; has_grown && round < 3; ++round) {
+        const std::size_t before = resident_bytes();
+        work(count);
+        const std::size_t after = resident_bytes();
+        std::cout << "resident " << before / 1'024 << " kB, then " << after / 1'024 << " kB; tickets at most "
+                  << most_tickets << '\n';
+        has_grown = after >= before + (room_mb << 20U);
+    }
+    EXPECT_FALSE(has_grown);
     EXPECT_LE(most_tickets.load(), 2 * (4'096 + 8'192));
     EXPECT_EQ(home.stats().timers.pending, 0U);
     check_ledger_after_shutdown(home);
