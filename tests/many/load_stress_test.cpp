@@ -236,7 +236,7 @@ TEST(timers_of_an_hour, armed_and_cancelled_at_full_speed_leave_nothing_behind) 
         }
         inside.wait();
     };
-    work(count);  // Warm-up.
+    work(count);                                                      // Warm-up.
     constexpr std::size_t room_mb = CHIME_TEST_SCALE == 1 ? 16 : 64;  // A sanitizer has books of its own to keep.
     // A worker that loses its processor for a while makes others take more records, once; what is left behind grows every time.
     bool has_grown = true;
