@@ -93,7 +93,7 @@ bool worker::try_begin_drive() noexcept {
 void worker::end_drive() noexcept {
     if (clock_ != nullptr) clock_->end_run(*this);
     turning_thread_.store(nullptr, base::memory_order_relaxed);  // Or whoever drives next would seem to be us.
-    driver_.store(driver::nobody, base::memory_order_release);     // See try_begin_drive().
+    driver_.store(driver::nobody, base::memory_order_release);   // See try_begin_drive().
 }
 
 bool worker::try_end_for_good() noexcept {
@@ -145,7 +145,7 @@ bool worker::tidy_up_elsewhere() {
     struct end_of_tidying {
         ~end_of_tidying() {
             mine.turning_thread_.store(nullptr, base::memory_order_relaxed);  // As in end_drive().
-            mine.driver_.store(driver::nobody, base::memory_order_release);     // Nobody else does.
+            mine.driver_.store(driver::nobody, base::memory_order_release);   // Nobody else does.
         }
         worker& mine;
     } const at_the_end{*this};
