@@ -60,6 +60,7 @@ template <>
 struct std::hash<chime::timer_handle> {
     [[nodiscard]] std::size_t operator()(const chime::timer_handle& handle) const noexcept {
         const std::uint64_t place = std::uint64_t{handle.runtime} << 32U | handle.index;
-        return std::hash<std::uint64_t>{}((handle.life ^ place * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U);
+        const std::uint64_t mixed = (handle.life ^ place * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
+        return std::hash<std::uint64_t>{}(mixed ^ mixed >> 32U);  // What stands above has to reach the lower half.
     }
 };

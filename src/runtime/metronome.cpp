@@ -44,7 +44,7 @@ void metronome::run() noexcept {
         // Before the look at whether it is over: whoever stops us says so first and rings then, so either we see that or the
         // bell is another one than what we have seen.
         const std::uint32_t seen = bell_.load(base::memory_order_acquire);
-        if (is_stopped_.load(base::memory_order_acquire)) return;
+        if (is_stopped_.load(base::memory_order_acquire)) break;
         // Says that it goes to sleep, then looks whether anybody is awake; whoever wakes up looks the other way round.
         is_silent_.store(true, base::memory_order_seq_cst);
         if (all_sleep()) {
@@ -56,6 +56,8 @@ void metronome::run() noexcept {
         beat(base::now());
         static_cast<void>(base::futex_wait(bell_, seen, deadline_after(base::now(), settings_.period)));
     }
+    // Relaxed, as above: the next thread may get the place of this one, and its mark, once this one was joined.
+    running_on_.store(nullptr, base::memory_order_relaxed);
 }
 
 void metronome::beat(time_point now) {

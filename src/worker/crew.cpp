@@ -206,9 +206,11 @@ bool crew::has_ready_work() const noexcept {
 }
 
 bool crew::is_below_us() const noexcept {
+    // Threads of the parent have left their marks there, and any thread of the child may have got the place of one of those.
+    const bool has_only_own_marks = !is_in_forked_child();
     const std::uint32_t count = seat_count();
     for (std::uint32_t seat = 0; seat < count; ++seat) {
-        if (at(seat).is_below()) return true;
+        if (has_only_own_marks ? at(seat).is_below() : at(seat).is_current()) return true;
     }
     return false;
 }

@@ -259,6 +259,35 @@ TEST(a_forked_child, may_destroy_the_runtime_while_the_parent_goes_on) {
     EXPECT_EQ(its.cancelled.load(), 20);
 }
 
+TEST(a_forked_child, has_no_thread_that_counts_as_a_worker) {
+    const watchdog guard("fork", 60s);
+    runtime home({.workers = 3});
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::atomic<int> mistaken{0};
+        std::vector<std::thread> threads;  // Where the workers are in the parent.
+        for (int each = 0; each < 6; ++each) {
+            threads.emplace_back([&] { mistaken += home.is_on_a_worker() ? 1 : 0; });
+        }
+        for (std::thread& each : threads) each.join();
+        ::_exit(17 + mistaken);
+    }
+    ASSERT_GT(child, 0);
+    const int status = status_of(child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 17);
+}
+
+/// The system gives a new thread the memory of the one that ended last, and that was the metronome.
+TEST(a_thread_where_the_metronome_was, is_not_taken_for_it) {
+    auto home = std::make_unique<runtime>(runtime_config{.workers = 1, .metronome = true});
+    home->shutdown();
+    std::thread([&] { EXPECT_NO_THROW(home->shutdown()); }).join();
+    auto another = std::make_unique<runtime>(runtime_config{.workers = 1, .metronome = true});
+    another->shutdown();
+    std::thread([&] { another.reset(); }).join();
+}
+
 /// What became of it: the code of the error with which it was refused.
 template <class Call>
 bool is_refused_as_stopped(Call call) {
