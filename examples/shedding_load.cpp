@@ -66,7 +66,8 @@ chime::task<bool> demonstrate(chime::runtime& rt) {
                 refused > 0 ? "some were told to come back" : "nobody was refused");
     const int sum = co_await serve_all(rt);
     std::printf("asked again and again: the answers make %d\n", sum);
-    co_return refused > requests - static_cast<int>(most_tasks) && sum == requests*(requests - 1) / 2;
+    // How many depends on how many have been served before the last one came.
+    co_return refused > 0 && sum == requests*(requests - 1) / 2;
 }
 
 }  // namespace
