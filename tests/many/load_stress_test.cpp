@@ -236,9 +236,10 @@ TEST(timers_of_an_hour, armed_and_cancelled_at_full_speed_leave_nothing_behind) 
         }
         inside.wait();
     };
-    work(count);                                                      // Warm-up.
+    work(count);
     constexpr std::size_t room_mb = CHIME_TEST_SCALE == 1 ? 16 : 64;  // A sanitizer has books of its own to keep.
-    // A worker that loses its processor for a while makes others take more records, once; what is left behind grows every time.
+    // That was to warm up. A worker that loses its processor for a while makes others take more records, once; what is left
+    // behind grows every time.
     bool has_grown = true;
     for (int round = 0; has_grown && round < 3; ++round) {
         const std::size_t before = resident_bytes();
